@@ -27,25 +27,19 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_course import bank
-from mlsim_grading.alike import alike_csv, find_alike
 from mlsim_grading.assignment import Assignment, make_assignment
-from mlsim_grading.exports import export
-from mlsim_grading.finish_options import EXPORTS
-from mlsim_grading.grade import _result as grade_result
-from mlsim_grading.gradebook import Rules, gradebook_csv, make_gradebook
-from mlsim_grading.hand import read_hand, write_hand
-from mlsim_grading.late import LateRule, read_due
-from mlsim_grading.limits import Limits
+from mlsim_grading.class_lists import Roster, Student
+from mlsim_grading.commands import EXPORTS
+from mlsim_grading.decisions import LateRule, read_due, read_hand, read_overrides, write_hand
+from mlsim_grading.grade import Result, _result as grade_result
+from mlsim_grading.gradebook import Rules, export, gradebook_csv, make_gradebook
 from mlsim_grading.matching import Matcher
-from mlsim_grading.overrides import read_overrides
-from mlsim_grading.overview import overview
+from mlsim_grading.overview import alike_csv, find_alike, mistakes_csv, overview, questions_csv
 from mlsim_grading.process import Ran, run_notebook
 from mlsim_grading.report import publish_results
-from mlsim_grading.results import Result
-from mlsim_grading.roster import Roster, Student
 from mlsim_grading.submissions import Handed
-from mlsim_grading.tallies import mistakes_csv, questions_csv
 from mlsim_grading.walls.choose import TRUST, NoWallsError, choose
+from mlsim_grading.walls.supervise import Limits
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 9

@@ -9,8 +9,8 @@ from mlsim_exercises.data import Exercise, WrongPath
 from mlsim_exercises.rubrics import Criterion
 from mlsim_exercises.verdicts import judge
 from mlsim_grading.assignment import Assignment, make_assignment
-from mlsim_grading.results import Mark, Result
-from mlsim_grading.roster import Roster, Student
+from mlsim_grading.class_lists import Roster, Student
+from mlsim_grading.grade import Mark, Result
 
 BOIL = Exercise(
     "boil", "Boil", "number", "How long for {n} l?", "n * 167.44", "", unit="s", points=4,

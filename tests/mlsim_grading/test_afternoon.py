@@ -18,7 +18,7 @@ from boiling import LID, QUESTIONS, write_book
 from handed_in import notebook, rows
 
 from mlsim_book.cli import main
-from mlsim_grading.key import read_key
+from mlsim_grading.assignment import read_key
 
 # One of the mistakes earns part of the points, and a person marks the last question.
 CREDITED = QUESTIONS.replace('for one litre."\n', 'for one litre."\ncredit = 0.5\n') + LID

@@ -9,13 +9,10 @@ import zips
 
 from mlsim_book.errors import SourceError
 from mlsim_grading.archives import Archive
-from mlsim_grading.class_lists import read_roster
-from mlsim_grading.lms import canvas, gradescope, moodle
-from mlsim_grading.names import forms
-from mlsim_grading.notebook import read_notebook
-from mlsim_grading.people import People
-from mlsim_grading.roster import Student
-from mlsim_grading.submissions import find_submissions, read_submission
+from mlsim_grading.class_lists import Student, forms, read_roster
+from mlsim_grading.matching import People
+from mlsim_grading.runner import read_notebook
+from mlsim_grading.submissions import canvas, find_submissions, gradescope, moodle, read_submission
 from mlsim_grading.tables import read_table
 from mlsim_grading.walls import choose
 
@@ -117,5 +114,5 @@ def test_brackets_of_a_notebook() -> None:
 def test_where_there_is_no_linux_an_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose.sys, "platform", "darwin")
     for engines, named in [([], "docker"), (["podman", "docker"], "podman")]:
-        monkeypatch.setattr(choose.container, "engines", lambda engines=engines: engines)
+        monkeypatch.setattr(choose, "engines", lambda engines=engines: engines)
         assert choose._advice([]).startswith(f"Install {named}, start it, then: ")

@@ -14,10 +14,8 @@ import pytest
 from kept import FIXTURES
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.assignment import make_assignment, read_students
-from mlsim_grading.class_lists import read_roster
-from mlsim_grading.key import key_text, read_key
-from mlsim_grading.roster import Roster
+from mlsim_grading.assignment import key_text, make_assignment, read_key
+from mlsim_grading.class_lists import Roster, read_roster
 from mlsim_grading.tables import read_table
 
 PEOPLE = [
@@ -108,7 +106,7 @@ def test_wrong_lists(tmp_path: Path) -> None:
     path = tmp_path / "class.csv"
     path.write_text("student\na b\na/b\n")
     with pytest.raises(SourceError, match="gets the same file as 'a b'") as caught:
-        read_students(path)
+        read_roster(path)
     assert caught.value.line == 3
 
 

@@ -24,13 +24,11 @@ from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_grading.archives import Archive, ArchiveError
 from mlsim_grading.assignment import make_assignment
+from mlsim_grading.class_lists import Roster, Student
 from mlsim_grading.grade import _result
-from mlsim_grading.lms import Claim
-from mlsim_grading.matching import Matcher, Whose, read_matches
-from mlsim_grading.people import Named, People, as_known
+from mlsim_grading.matching import Matcher, Named, People, Whose, as_known, read_matches
 from mlsim_grading.process import Ran
-from mlsim_grading.roster import Roster, Student
-from mlsim_grading.submissions import Collected, Handed, find_submissions, read_submission
+from mlsim_grading.submissions import Claim, Collected, Handed, find_submissions, read_submission
 
 JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
 NOTEBOOK = b'{"cells": []}'
@@ -264,7 +262,7 @@ def test_the_instructor_decides(tmp_path: Path) -> None:
         read_matches(path, ["Ada"])
     assert caught.value.line == 2
     path.write_text("file,who\nx,Eve\n")
-    with pytest.raises(SourceError, match="columns file and student"):
+    with pytest.raises(SourceError, match="there is no column student"):
         read_matches(path, ["Ada"])
 
 

@@ -15,11 +15,9 @@ from pots import write_book
 
 from mlsim_book.cli import main
 from mlsim_exercises.data import Exercise
-from mlsim_grading import exams
-from mlsim_grading.exams import other_version
-from mlsim_grading.key import read_key
-from mlsim_grading.numbers import private_versions
-from mlsim_grading.walls.environment import environment
+from mlsim_grading import assignment
+from mlsim_grading.assignment import other_version, private_versions, read_key
+from mlsim_grading.walls.bubblewrap import environment
 
 EXAM = text("exam.exercises.toml")
 
@@ -120,7 +118,7 @@ def test_where_an_exam_may_not_lie(
     book: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = (str(book.parent / "environment"),)
-    monkeypatch.setattr(exams, "environment", lambda: replace(environment(), shown=shown))
+    monkeypatch.setattr(assignment, "environment", lambda: replace(environment(), shown=shown))
     for place, words in {
         "book/sub": "the book's folder, which is published",
         "exam": "the folder of the assignment", "environment": "which submissions see",

@@ -17,11 +17,10 @@ import pytest
 from made_up_class import handed, made
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.exports import CANVAS_OWN, export
-from mlsim_grading.gradebook import Gradebook, Rules, make_gradebook
-from mlsim_grading.overrides import Override
+from mlsim_grading.class_lists import Student
+from mlsim_grading.decisions import Override
+from mlsim_grading.gradebook import CANVAS_OWN, Gradebook, Rules, export, make_gradebook
 from mlsim_grading.report import results_csv
-from mlsim_grading.roster import Student
 
 EVIL = '=HYPERLINK("http://x")'
 
@@ -190,14 +189,14 @@ def test_a_moodle_worksheet_comes_back_filled() -> None:
 
 # ------------------------------------------------------------------ a plain table, and guards
 def test_what_is_of_nobody_is_told() -> None:
-    task = made(people("Group", Ada=("1",)), ["Group"])
+    task = made(people("Group", Ada=("1",), Eve=("2",)), ["Group"])
     for count, words in [(0, []), (1, ["1 submission of nobody that is known: not in it"]),
                          (2, ["2 submissions of nobody that is known: not in it"])]:  # fmt: skip
         nobodys = [handed(task, "", file=f"{number}.ipynb") for number in range(count)]
         marked = handed(task, "Ada", 1, 1, "...")
         book = make_gradebook([marked, *nobodys], task)
         assert [each for each in export(book, "csv").notes if "nobody" in each] == words
-        rows = table(results_csv(book.results, ["Ada", "Eve"], task.roster, {"Eve": "ill"}))
+        rows = table(results_csv(book.results, task, {"Eve": "ill"}))
         assert [row[:2] for row in rows[1:]] == [
             ["Ada", "Ada.ipynb"], *(["", f"{number}.ipynb"] for number in range(count)), ["Eve", ""],
         ]  # fmt: skip

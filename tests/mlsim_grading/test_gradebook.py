@@ -13,17 +13,31 @@ from kept import cases
 from made_up_class import QUESTIONS, WHY, handed, made
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.alike import Alike, find_alike
+from mlsim_grading.class_lists import Student
+from mlsim_grading.decisions import (
+    PENALTY,
+    LateRule,
+    Override,
+    half_filled,
+    read_due,
+    read_hand,
+    read_overrides,
+    row_name,
+    write_hand,
+)
+from mlsim_grading.grade import Mark, Result
 from mlsim_grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
-from mlsim_grading.hand import half_filled, read_hand, row_name, write_hand
-from mlsim_grading.late import LateRule, read_due
-from mlsim_grading.notebook import fingerprint
-from mlsim_grading.overrides import PENALTY, Override, read_overrides
-from mlsim_grading.overview import overview
+from mlsim_grading.overview import (
+    Alike,
+    find_alike,
+    mistakes,
+    mistakes_csv,
+    overview,
+    questions_csv,
+    tally,
+)
 from mlsim_grading.report import page
-from mlsim_grading.results import Mark, Result
-from mlsim_grading.roster import Student
-from mlsim_grading.tallies import mistakes, mistakes_csv, questions_csv, tally
+from mlsim_grading.runner import fingerprint
 
 DUE = read_due("2026-11-30T12:00+01:00")
 NAMES = {"Ada": "Ada", "Alan": "Alan", "Grace": "Grace", "1815": "Ada"}

@@ -13,12 +13,11 @@ from kept import cases
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_exercises.data import load
-from mlsim_grading.assignment import choose, make_assignment
+from mlsim_grading.assignment import choose, make_assignment, read_key
 from mlsim_grading.grade import Folders, Result, grade
-from mlsim_grading.key import read_key
-from mlsim_grading.limits import Limits
 from mlsim_grading.report import page
-from mlsim_grading.walls.environment import environment
+from mlsim_grading.walls.bubblewrap import environment
+from mlsim_grading.walls.supervise import Limits
 
 RIGHT = {
     "answer_boil": "334.88",

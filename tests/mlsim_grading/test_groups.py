@@ -12,10 +12,10 @@ from handed_in import RIGHT, notebook, rows
 from made_up_class import handed, made
 
 from mlsim_book.cli import main
-from mlsim_grading.alike import find_alike
+from mlsim_grading.class_lists import Student
+from mlsim_grading.decisions import PENALTY, Override
 from mlsim_grading.gradebook import Rules, make_gradebook
-from mlsim_grading.overrides import PENALTY, Override
-from mlsim_grading.roster import Student
+from mlsim_grading.overview import find_alike
 
 CLASS = (
     "Student,ID,SIS Login ID,Section,Team\n"

@@ -12,21 +12,20 @@ from typing import Any
 import pytest
 from kept import cases
 
-from mlsim_grading import runner, sandbox
-from mlsim_grading.limits import Limits
-from mlsim_grading.walls import choose, enter, tree
-from mlsim_grading.walls.tree import Watch
+from mlsim_grading import runner
+from mlsim_grading.walls import choose, enter, supervise
+from mlsim_grading.walls.supervise import Limits, Watch
 
 
 # ------------------------------------------------------------------ the guard
 def guarded(tmp_path: Path) -> Callable[..., str]:
     """Ask the guard of a notebook that lives in `home`, of which `week` is hidden."""
-    hook = sandbox._hook(str(tmp_path / "home"), (str(tmp_path / "week"),))
+    hook = runner._hook(str(tmp_path / "home"), (str(tmp_path / "week"),))
 
     def said(event: str, *args: Any) -> str:
         try:
             hook(event, args)
-        except sandbox.WallError as error:
+        except runner.WallError as error:
             return str(error).partition(" is not allowed")[0]
         return ""
 
@@ -58,7 +57,7 @@ def test_the_guard_counts_files(tmp_path: Path) -> None:
     assert said("open", place, "w", 0) == "writing more than 500 files"
 
 
-@pytest.mark.parametrize("limit", [sandbox.limit, lambda one: enter._limit(*_numbered(one))])
+@pytest.mark.parametrize("limit", [runner.limit, lambda one: enter._limit(*_numbered(one))])
 def test_a_limit_is_never_above_the_systems_own(
     monkeypatch: pytest.MonkeyPatch, limit: Callable[[dict[str, int]], None]
 ) -> None:
@@ -89,7 +88,7 @@ def test_an_error_is_told_by_a_kind_that_python_knows() -> None:
     own = type("ValueError", (KeyError,), {})  # a name that is not what it says
     for error, kind in [
         (ValueError("x"), "ValueError"), (own("x"), "KeyError"), (SystemExit(), "SystemExit"),
-        (runner.CellTimeout("x"), "CellTimeout"), (sandbox.WallError("x"), "WallError"),
+        (runner.CellTimeout("x"), "CellTimeout"), (runner.WallError("x"), "WallError"),
         (type("Mine", (), {})(), "object"),
     ]:  # fmt: skip
         assert runner._kind(error) == kind
@@ -159,16 +158,16 @@ def test_what_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def said(**more: int) -> str:
         taken = {**most, "shared": 0, **more}
-        monkeypatch.setattr(tree, "descendants", lambda _: [1, 2])
+        monkeypatch.setattr(supervise, "descendants", lambda _: [1, 2])
         monkeypatch.setattr(
-            tree, "_threads", lambda pid: range(taken["threads"] - 1) if pid == 1 else [9]
+            supervise, "_threads", lambda pid: range(taken["threads"] - 1) if pid == 1 else [9]
         )
         written = {"/home": (taken["written"], taken["files"])}
-        monkeypatch.setattr(tree, "_written", lambda _, home: written[home])
-        monkeypatch.setattr(tree, "_waiting", lambda _: taken["waiting"])
+        monkeypatch.setattr(supervise, "_written", lambda _, home: written[home])
+        monkeypatch.setattr(supervise, "_waiting", lambda _: taken["waiting"])
         both = {1: taken["own"], 2: 0}
-        monkeypatch.setattr(tree, "_proportional", both.__getitem__)
-        monkeypatch.setattr(tree, "_private", lambda pid: both[pid] + taken["shared"])
+        monkeypatch.setattr(supervise, "_proportional", both.__getitem__)
+        monkeypatch.setattr(supervise, "_private", lambda pid: both[pid] + taken["shared"])
         monkeypatch.setattr(os, "setpriority", lambda _, tid, __: slowed.append(tid))
         return Watch(1, limits, "/home").excess()
 

@@ -9,7 +9,7 @@ from kept import text
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
-from mlsim_grading.sheet import load_rubric, read_sheet
+from mlsim_grading.decisions import load_rubric, read_sheet
 
 RUBRIC = text("rubric.toml")
 PROJECT = Path(__file__).parents[2] / "projects/roofline_project.rubric.toml"
@@ -46,7 +46,7 @@ def test_a_wrong_sheet_is_refused(rubric: Path, tmp_path: Path) -> None:
         f"{head}ada,11,0,": "Design: '11'", f"{head}ada,5,,": "Roofline: '' is no number",
         f"{head}ada,-1,0,": "Design", f"{head}ada,nan,0,": "Design",
         f"{head},5,5,": "names no student", f"{head}ada,1,1,\nada,2,2,": "stands twice",
-        "student,Design (12),comment\nada,1,\n": r"lacks Design \(10\), Roofline \(40\)",
+        "student,Design (12),comment\nada,1,\n": r"no column Design \(10\), Roofline \(40\)",
     }.items():  # fmt: skip
         path.write_text(f"{table}\n")
         with pytest.raises(SourceError, match=said):

@@ -23,16 +23,19 @@ from handed_in import running_notebooks, wait_for
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
-from mlsim_grading import executors
-from mlsim_grading.executors import Task, named, processes, run_all
-from mlsim_grading.limits import Limits
-from mlsim_grading.process import Ran, run_notebook
-from mlsim_grading.walls import choose as choosing, container, groups
-from mlsim_grading.walls.bubblewrap import variables
+from mlsim_grading import process
+from mlsim_grading.process import Ran, Task, named, processes, run_all, run_notebook
+from mlsim_grading.walls import bubblewrap, choose as choosing
+from mlsim_grading.walls.bubblewrap import (
+    answered,
+    covered,
+    delegated,
+    environment,
+    seccomp_filter,
+    variables,
+)
 from mlsim_grading.walls.choose import NoWallsError, choose
-from mlsim_grading.walls.environment import covered, environment
-from mlsim_grading.walls.groups import delegated
-from mlsim_grading.walls.seccomp import answered, seccomp_filter
+from mlsim_grading.walls.supervise import Limits
 
 QUESTIONS = kept.text("one.exercises.toml")
 LIMITS = Limits(cell_seconds=30, seconds=60)  # a busy machine imports slowly
@@ -67,7 +70,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A machine without bubblewrap or a container engine."""
     choose.cache_clear()
     monkeypatch.setattr(choosing, "programs", list)
-    monkeypatch.setattr(container, "engines", list)
+    monkeypatch.setattr(choosing, "engines", list)
     yield monkeypatch
     choose.cache_clear()
 
@@ -227,7 +230,7 @@ def test_a_group_for_each_submission(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (group / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert (group / f"grader-{os.getpid()}" / "cgroup.procs").read_text() == "0"
     walls = replace(choose(), group=str(group))
-    monkeypatch.setattr(groups, "_TRIES", 1)
+    monkeypatch.setattr(bubblewrap, "_TRIES", 1)
     limits = Limits(memory=2**30, processes=20)
     assert run_notebook(notebook("x = 1"), {"x": ""}, limits, walls).values["x"] == {"number": 1}
     (made,) = group.glob("submission-*")
@@ -245,7 +248,7 @@ def test_systemd_is_asked_for_a_group(tmp_path: Path, monkeypatch: pytest.Monkey
     """A stand-in for `busctl`, which passes the question on: it is asked, and waited for."""
     own = tmp_path / "cgroup"
     own.write_text("0::/user/session-1.scope\n")
-    monkeypatch.setattr(groups, "_OWN", own)
+    monkeypatch.setattr(bubblewrap, "_OWN_GROUP", own)
     program = tmp_path / "busctl"
     program.write_text(
         f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\necho "0::/user/own" > {own}\n'
@@ -253,7 +256,7 @@ def test_systemd_is_asked_for_a_group(tmp_path: Path, monkeypatch: pytest.Monkey
     program.chmod(0o755)
     cgroup(tmp_path)
     assert delegated(root=tmp_path) == ""
-    groups.ask(str(program))
+    bubblewrap.ask(str(program))
     assert delegated(root=tmp_path) == str(tmp_path / "user" / "own")
     asked = (tmp_path / "asked").read_text().split()
     at = asked.index("StartTransientUnit")
@@ -262,8 +265,8 @@ def test_systemd_is_asked_for_a_group(tmp_path: Path, monkeypatch: pytest.Monkey
         "2", "PIDs", "au", "1", str(os.getpid()), "Delegate", "b", "true", "0",
     ]  # fmt: skip
     program.write_text("#!/bin/sh\nexit 1\n")
-    groups.ask(str(program))  # where it refuses, nothing is lost
-    groups.ask(str(tmp_path / "no-such-program"))
+    bubblewrap.ask(str(program))  # where it refuses, nothing is lost
+    bubblewrap.ask(str(tmp_path / "no-such-program"))
 
 
 # --------------------------------------------------------------- without any walls
@@ -317,7 +320,7 @@ def test_an_engine_without_its_image(bare: pytest.MonkeyPatch, tmp_path: Path) -
     engine.write_text('#!/bin/sh\n[ "$1" = info ]\n')
     engine.chmod(0o755)
     bare.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    bare.setattr(container, "engines", lambda: ["docker"])
+    bare.setattr(choosing, "engines", lambda: ["docker"])
     with pytest.raises(
         NoWallsError, match="docker has no image mlsim-walls; make it: make wheel &&"
     ):
@@ -329,12 +332,12 @@ def test_an_engine_without_its_image(bare: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_a_container_has_bounds() -> None:
-    argv = container.container_argv("docker", "n", Path("/p/mlsim_book"), Limits(), ["python"])
+    argv = choosing.container_argv("docker", "n", Path("/p/mlsim_grading"), Limits(), ["python"])
     text = " ".join(argv)
     for words in (
         "--network none", "--read-only", "--pids-limit 32", "--memory 4294967296",
         "--memory-swap 4294967296", "--cap-drop ALL", "--security-opt no-new-privileges",
-        "--user 65534:65534", "target=/opt/grader/mlsim_book,readonly",
+        "--user 65534:65534", "target=/opt/grader/mlsim_grading,readonly",
     ):  # fmt: skip
         assert words in text
     assert text.endswith("mlsim-walls python")
@@ -491,8 +494,8 @@ def test_a_cluster_of_two_workers(homework: Path) -> None:
 def test_the_doctor_tries_the_walls(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(container, "engines", lambda: ["docker"])
-    monkeypatch.setattr(container, "missing", lambda engine: f"{engine} has no image")
+    monkeypatch.setattr(choosing, "engines", lambda: ["docker"])
+    monkeypatch.setattr(choosing, "missing", lambda engine: f"{engine} has no image")
     main(["doctor", str(tmp_path)])
     said = capsys.readouterr().out
     assert re.search(r"^OK +walls +bubblewrap [\d.]+ \(.*bwrap\), tried$", said, re.MULTILINE)
@@ -506,7 +509,7 @@ def test_workers_end_with_whoever_started_them(monkeypatch: pytest.MonkeyPatch) 
         ended.append(code)
         raise SystemExit
 
-    monkeypatch.setattr(executors.os, "_exit", leave)
+    monkeypatch.setattr(process.os, "_exit", leave)
     with pytest.raises(SystemExit):
-        executors._follow(os.getppid() + 1)
+        process._follow(os.getppid() + 1)
     assert ended == [1]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -59,82 +61,39 @@ def _parser(added: Sequence[Any]) -> argparse.ArgumentParser:
         prog="mlsim-book", description="Build a Quarto book whose chapters execute Python."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="build the site")
-    _folder(build)
-    build.add_argument("--lenient", action="store_true", help="report problems without failing")
-    build.add_argument("--engine", choices=("own", "quarto"), default="own")
-    build.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site goes")
-    build.add_argument(
-        "--to", default="html", metavar="FORMATS",
-        help="what to make besides the site: pdf, epub, zip, figures (several with commas)",
-    )  # fmt: skip
-    _address(build)
-    _running(build)
-    build.set_defaults(run=_build)
-    preview = commands.add_parser("preview", help="show the site and follow the sources")
-    _folder(preview)
-    preview.add_argument("--port", type=_count, metavar="N", help="port (default: any free one)")
-    preview.add_argument("--lenient", action="store_true", help="show pages that have problems")
-    preview.add_argument(
-        "-j", "--jobs", type=_count, default=2, metavar="N", help="pages at a time"
-    )
-    preview.set_defaults(run=_preview)
-    check = commands.add_parser("check", help="check sources, numbers and the built site")
-    _folder(check)
-    check.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site is")
-    check.add_argument(
-        "--external", action="store_true", help="ask other servers, too, for the pages linked to"
-    )
-    check.set_defaults(run=_check)
-    notebooks = commands.add_parser("notebooks", help="write the chapters' notebooks")
-    _folder(notebooks)
-    notebooks.add_argument("--check", action="store_true", help="only say which are out of date")
-    notebooks.add_argument(
-        "--output-dir", type=Path, metavar="DIR", help="where they go (default: notebooks/)"
-    )
-    _address(notebooks)
-    _running(notebooks)
-    notebooks.set_defaults(run=_notebooks)
+    runs = {
+        "build": _build, "preview": _preview, "check": _check, "notebooks": _notebooks,
+        "moved": _moved, "quarto": _quarto, "doctor": _doctor,
+    }  # fmt: skip
+    add_from_table(commands, Path(__file__).with_name("commands.toml"), runs)
+    commands.choices["doctor"].set_defaults(added=added)
     for each in added:
         each.add_commands(commands)
-    moved = commands.add_parser("moved", help="list what two builds of a book say differently")
-    moved.add_argument("old", type=Path, metavar="OLD", help="the built site before a change")
-    moved.add_argument("new", type=Path, metavar="NEW", help="the built site after it")
-    moved.add_argument("--json", action="store_true", help="print plain data")
-    moved.set_defaults(run=_moved)
-    quarto = commands.add_parser(
-        "quarto", help="render with Quarto, and compare its pages with those of our site"
-    )
-    _folder(quarto)
-    quarto.add_argument(
-        "--site", type=Path, metavar="DIR", help="a site that Quarto has rendered already"
-    )
-    quarto.add_argument("--output-dir", type=Path, metavar="DIR", help="where our own site is")
-    quarto.set_defaults(run=_quarto)
-    doctor = commands.add_parser(
-        "doctor", help="say what is installed and missing, and what Quarto would do here"
-    )
-    _folder(doctor)
-    doctor.set_defaults(run=_doctor, added=added)
     return parser
 
 
-def _folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "root", nargs="?", type=Path, default=Path(), metavar="DIR",
-        help="the book's folder (default: here)",
-    )  # fmt: skip
+def add_from_table(
+    commands: Any, table: Path, runs: Mapping[str, Callable[[argparse.Namespace], int]]
+) -> None:
+    """Add commands that a TOML file describes, and what runs each.
 
-
-def _running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--refresh", action="store_true", help="run every cell again")
-    parser.add_argument("-j", "--jobs", type=_count, default=2, metavar="N", help="pages at a time")
-
-
-def _address(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--site-url", metavar="URL", help="the address of the site, in place of that in _quarto.yml"
-    )
+    An option has the keys of `add_argument`, and `short`, its letter. `either` names options of
+    which one may be given; `group` is a heading of the help.
+    """
+    types = {"path": Path, "count": _count, "number": float}
+    for name, about in tomllib.loads(table.read_text(encoding="utf-8")).items():
+        parser = commands.add_parser(name, help=about["help"])
+        parser.set_defaults(run=runs[name], command=name)
+        places: dict[str, Any] = defaultdict(parser.add_mutually_exclusive_group)
+        for option, said in about["options"].items():
+            place = places[said.pop("either")] if "either" in said else parser
+            if heading := said.pop("group", ""):
+                if heading not in places:
+                    places[heading] = parser.add_argument_group(heading)
+                place = places[heading]
+            if "type" in said:
+                said["type"] = types[said["type"]]
+            place.add_argument(*([said.pop("short")] if "short" in said else []), option, **said)
 
 
 def _count(text: str) -> int:

@@ -1,22 +1,213 @@
 """Read a class list, as Moodle, Canvas and Gradescope write it, or a list of names.
 
 What was taken for what is told in `notes`, as nobody else can say whether it was right.
+
+Names of people are compared exactly, after what spelling leaves open is set aside: capitals,
+composed or decomposed accents, what stands between the words, and which word comes first. Nothing
+else: "Joerg" is "Jörg" only if the class list says so.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import tomllib
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.columns import STAFF, kind_of
-from mlsim_grading.names import file_name, fold, words
-from mlsim_grading.roster import Roster, Student, tidy
 from mlsim_grading.tables import Table, read_table
+
+_MOST_WORDS = 12  # words of a name
+_APOSTROPHES = str.maketrans("", "", "'’ʼ`")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text, and what stands right before and after it."""
+
+    text: str
+    before: str
+    after: str
+
+
+def words(text: str) -> tuple[Word, ...]:
+    r"""Return the words of a text, caseless and composed.
+
+    >>> [each.text for each in words("Mu\u0308ller, J\u00f6rg_12")]
+    ['müller', 'jörg', '12']
+    """
+    folded = fold(text)
+    found = []
+    start = None
+    for place, char in enumerate(folded + " "):
+        inside = unicodedata.category(char)[0] in "LMN"
+        if inside and start is None:
+            start = place
+        elif not inside and start is not None:
+            before = folded[start - 1] if start else ""
+            found.append(Word(folded[start:place], before, char))
+            start = None
+    return tuple(found)
+
+
+def fold(text: str) -> str:
+    """Return a text without differences of case and composition."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def plain(text: str) -> str:
+    """Return a text without its accents.
+
+    >>> plain("josé")
+    'jose'
+    """
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in parts if unicodedata.category(char) != "Mn")
+
+
+def forms(name: str) -> set[tuple[str, ...]]:
+    """Return the words of a name in the orders in which it is written: each surname may be first.
+
+    Platforms leave apostrophes out.
+
+    >>> sorted(forms("Ada Lovelace"))
+    [('ada', 'lovelace'), ('lovelace', 'ada')]
+    >>> sorted(forms("O'Brien"))
+    [('brien', 'o'), ('o', 'brien'), ('obrien',)]
+    """
+    found: set[tuple[str, ...]] = set()
+    for text in (name, name.translate(_APOSTROPHES)):
+        parts = tuple(each.text for each in words(text))
+        turns = len(parts) if len(parts) <= _MOST_WORDS else 1
+        found |= {parts[place:] + parts[:place] for place in range(turns)}
+    return found
+
+
+def file_name(student: str) -> str:
+    """Return a student's name as the name of a file.
+
+    >>> file_name("Ada Lovelace/1815")
+    'Ada_Lovelace_1815'
+    """
+    composed = unicodedata.normalize("NFC", student)
+    return re.sub(r"[^\w@.+-]+", "_", composed).strip("._") or "student"
+
+
+@cache
+def names_of_columns() -> dict[str, Any]:
+    """Return what columns are called, and the roles of staff."""
+    path = Path(__file__).with_name("data") / "class_lists.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def kind_of(column: str) -> str:
+    """Return what a column holds, by its name; "" if the name isn't known.
+
+    >>> kind_of("Last Name "), kind_of("E-Mail-Adresse"), kind_of("Group")
+    ('last', 'email', '')
+    """
+    wanted = fold(re.sub(r"[\s_]+", " ", column.strip().strip('"*:')))
+    return _kinds().get(wanted, "")
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    kinds = names_of_columns()["columns"].items()
+    return {fold(name): kind for kind, names in kinds for name in names}
+
+
+@dataclass(frozen=True)
+class Student:
+    """A student of a class list.
+
+    `name` is what the assignment calls them, different for each. `id` is what the column chosen
+    for it says. `also` are other spellings that the list declares, `ids` all that can tell this
+    student from others, `columns` the whole row.
+    """
+
+    name: str
+    id: str = ""
+    also: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """A class list: its students, its columns in order, and what was made of it."""
+
+    students: tuple[Student, ...] = ()
+    columns: tuple[str, ...] = ()
+    id_column: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The students' names, in order."""
+        return [each.name for each in self.students]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Student]:
+        return {each.name: each for each in self.students}
+
+    def of(self, name: str) -> Student | None:
+        """Return the student of this name, if there is one."""
+        return self._by_name.get(name)
+
+    def identified(self, column: str) -> Roster:
+        """Return the list with another column by which students are told apart.
+
+        Raises
+        ------
+        SourceError
+            It has no such column.
+        """
+        chosen = self._column(column)
+        students = tuple(
+            replace(each, id=tidy(each.columns.get(chosen, ""))) for each in self.students
+        )
+        return replace(self, students=students, id_column=chosen)
+
+    def groups(self, column: str) -> dict[str, tuple[str, ...]]:
+        """Return the groups that a column names, each with its students; empty cells are none.
+
+        Raises
+        ------
+        SourceError
+            The list has no such column.
+        """
+        chosen = self._column(column)
+        found: dict[str, list[str]] = {}
+        for each in self.students:
+            if group := tidy(each.columns.get(chosen, "")):
+                found.setdefault(group, []).append(each.name)
+        return {group: tuple(names) for group, names in found.items()}
+
+    def _column(self, wanted: str) -> str:
+        chosen = {fold(each): each for each in self.columns}.get(fold(tidy(wanted)))
+        if chosen is None:
+            raise SourceError(
+                f"the class list has no column '{wanted}'",
+                hint=f"Its columns: {', '.join(self.columns) or 'none'}.",
+            )
+        return chosen
+
+    def row(self, name: str) -> list[str]:
+        """Return what the list says of a student, a cell for each column."""
+        student = self.of(name)
+        return [student.columns.get(each, "") if student else "" for each in self.columns]
+
+
+def tidy(text: str) -> str:
+    """Return a cell composed, and with single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
 
 _LONGEST = 200  # characters of a name
 _NAMED = ("student", "full", "first", "last")
@@ -51,6 +242,14 @@ def read_roster(path: Path, id_column: str = "") -> Roster:
     if not table.rows:
         raise _nobody(path)
     return _Reading(path, table, id_column).roster()
+
+
+def told_roster(path: Path, id_column: str, say: Callable[[str], None]) -> Roster:
+    """Read a class list and say what was taken for what."""
+    roster = read_roster(path, id_column)
+    for note in roster.notes:
+        say(f"{path}: {note}")
+    return roster
 
 
 def _nobody(path: Path) -> SourceError:
@@ -154,7 +353,7 @@ class _Reading:
                 continue  # what is possible, and what is hidden
             if canvas and {each.text for each in words(name)} == _TESTER:
                 self._notes.append(f"line {line}, Canvas's test student, was left out")
-            elif fold(role) in STAFF:
+            elif fold(role) in names_of_columns()["staff"]:
                 self._notes.append(f"line {line} ('{name}') was left out: {role}")
             else:
                 found.append(self._checked(_Row(line, name, cells)))

@@ -1,4 +1,4 @@
-"""What comes after grading: the instructor's own files, and all that is written.
+"""`mlsim-book grade`: what is read before anything runs, and all that is written after it.
 
 The instructor's files lie beside the key: `overrides.csv` is only read; `hand/` is read, and gets
 rows for new texts. Both are read before anything runs, so a slip in them costs no time.
@@ -7,142 +7,151 @@ rows for new texts. Both are read before anything runs, so a slip in them costs 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.alike import alike_csv, find_alike
-from mlsim_grading.assignment import Assignment
-from mlsim_grading.exports import Export, export
-from mlsim_grading.finish_options import HAND, OVERRIDES
-from mlsim_grading.gradebook import Gradebook, Rules, gradebook_csv, make_gradebook
-from mlsim_grading.hand import half_filled, read_hand, write_hand
-from mlsim_grading.late import LateRule, read_due
-from mlsim_grading.overrides import PENALTY, read_overrides
-from mlsim_grading.overview import overview
-from mlsim_grading.results import Result
-from mlsim_grading.tallies import mistakes_csv, questions_csv
+from mlsim_book.progress import Teller
+from mlsim_grading.assignment import Assignment, other_version, read_key
+from mlsim_grading.class_lists import told_roster
+from mlsim_grading.decisions import (
+    HAND,
+    OVERRIDES,
+    PENALTY,
+    LateRule,
+    Overrides,
+    half_filled,
+    read_due,
+    read_hand,
+    read_overrides,
+    write_hand,
+)
+from mlsim_grading.grade import (
+    NOT_GRADED,
+    Folders,
+    Result,
+    absent,
+    grade,
+    make_matcher,
+    not_graded,
+    told,
+    whose,
+)
+from mlsim_grading.gradebook import Gradebook, Rules, export, gradebook_csv, make_gradebook
+from mlsim_grading.matching import as_known
+from mlsim_grading.overview import alike_csv, find_alike, mistakes_csv, overview, questions_csv
+from mlsim_grading.process import named
+from mlsim_grading.report import publish_results
+from mlsim_grading.submissions import find_submissions
+from mlsim_grading.walls.choose import TRUST, choose
+from mlsim_grading.walls.supervise import Limits
+
+_TRUSTED = (
+    "no walls: these notebooks run as you do. A hook inside Python refuses the usual slips in"
+    " words; one line of plain Python takes it off. No result is kept for the next run."
+)
 
 
-@dataclass(frozen=True)
-class Finish:
-    """What was decided by options and by hand, read before anything runs."""
-
-    rules: Rules
-    folder: Path
-    blind: bool = False
-    exports: tuple[str, ...] = ()
-    column: str = ""
-    overrides: Path = Path(OVERRIDES)
-
-    @classmethod
-    def of(cls, options: argparse.Namespace, folder: Path, assignment: Assignment) -> Finish:
-        """Read options and the instructor's files.
-
-        Raises
-        ------
-        SourceError
-            An option says something that can't be, or a file does; with file and line.
-        """
-        overrides = options.overrides or folder / OVERRIDES
-        if options.overrides and not overrides.exists():
-            raise SourceError("there is no such file of overrides", file=overrides)
-        called = _called(assignment)
-        rules = Rules(
-            options.take,
-            late_rule(options),
-            # without a class list, students are those who handed in: `book` reads it
-            read_overrides(overrides, called, _points(assignment)) if called else {},
-            read_hand(folder / HAND, [each.exercise for each in assignment.questions]),
-            assignment.roster.groups(options.groups) if options.groups else {},
-        )
-        made = cls(
-            rules, folder, options.blind, tuple(options.export), options.export_as, overrides
-        )  # fmt: skip
-        for kind in made.exports:  # what it lacks is told now, not after everything ran
-            export(make_gradebook([], assignment, rules), kind, made.column)
-        return made
-
-    def book(
-        self, results: Sequence[Result], assignment: Assignment, absent: Mapping[str, str]
-    ) -> Gradebook:
-        """Return the gradebook, and give the instructor the texts that are new.
-
-        Parameters
-        ----------
-        absent
-            What to say of students who handed in no notebook.
-
-        Raises
-        ------
-        SourceError
-            There is no class list, and somebody in the overrides has handed in nothing.
-        """
-        write_hand(self.folder / HAND, self.rules.hand, results, blind=self.blind)
-        rules = self.rules
-        if not _called(assignment):
-            names = {each.student: each.student for each in results if each.student}
-            own = read_overrides(self.overrides, names, _points(assignment))
-            rules = replace(rules, overrides=own)
-        return make_gradebook(results, assignment, rules, absent)
-
-    def files(
-        self, book: Gradebook, assignment: Assignment, passed: int = 0
-    ) -> tuple[Mapping[str, str], tuple[str, ...]]:
-        """Return what is written beside the results, by name, and what must be known of it.
-
-        Raises
-        ------
-        SourceError
-            An export lacks what its course system needs.
-        """
-        exported: list[Export] = [export(book, kind, self.column) for kind in self.exports]
-        notes = tuple(dict.fromkeys(note for each in exported for note in each.notes))
-        alike = find_alike(book, assignment)
-        found = {
-            "gradebook.csv": gradebook_csv(book),
-            "questions.csv": questions_csv(book),
-            "mistakes.csv": mistakes_csv(book),
-            "alike.csv": alike_csv(alike),
-            "overview.html": overview(book, alike, notes, passed),
-        }
-        for each in exported:
-            found.update(each.files)
-        return found, notes
-
-    def tell(self, book: Gradebook, notes: Sequence[str], say: Callable[[str], None]) -> None:
-        """Say what the instructor should do next."""
-        for question, line in half_filled(self.rules.hand):
-            say(f"WARN: {HAND}/{question}.csv, line {line}, is filled in part: not counted yet")
-        unmarked = sum(len(each.open) for each in book.entries)
-        if unmarked:
-            one = unmarked == 1
-            say(
-                f"{unmarked} text{'' if one else 's'} to be marked in {self.folder / HAND};"
-                " fill in the points and grade again"
-            )
-        if late := sum(each.unpunished for each in book.entries):
-            how = (
-                f"write '{PENALTY}' into {self.folder / OVERRIDES}" if self.rules.late
-                else "give --due, and only what the system times can lose points"
-            )  # fmt: skip
-            say(f"WARN: {late} late, says the course system, and nothing was taken off: {how}")
-        if self.rules.late is not None:
-            late = sum(bool(each.taken_off) for each in book.entries)
-            say(f"{late} with points taken off. {self.rules.late.words}")
-        for note in notes:
-            say(f"export: {note}")
+def run(options: argparse.Namespace) -> int:
+    """Grade what was handed in; return 1 if something could not be run."""
+    say = Teller()
+    folders = Folders.of(
+        options.folder, key=options.key, submissions=options.submissions, out=options.out
+    )
+    limits = Limits(
+        cell_seconds=options.cell_seconds, seconds=options.seconds,
+        memory=options.memory * 2**20, home=options.home * 2**20, processes=options.processes,
+    )  # fmt: skip
+    trusted = options.walls == TRUST
+    if trusted:
+        say(f"WARN: {_TRUSTED}")
+    assignment = read_key(folders.key)
+    roster = assignment.roster
+    if options.students:
+        newer = told_roster(options.students, options.id, say)
+        roster = as_known(newer, assignment.students, roster)
+    elif options.id:
+        roster = roster.identified(options.id)
+    assignment = replace(assignment, roster=roster)
+    collected = find_submissions(folders.submissions)
+    if other := other_version(assignment.made_with):
+        say(f"WARN: {other}")
+    rules = _rules(options, folders.root, assignment)
+    for kind in options.export:  # what it lacks is told now, not after everything ran
+        export(make_gradebook([], assignment, rules), kind, options.export_as)
+    matcher = make_matcher(folders, assignment, rules.groups)
+    results = grade(
+        folders, limits=limits, jobs=options.jobs, again=options.again, walls=options.walls,
+        executor=named(options.executor) if options.executor else None,
+        collected=collected, matcher=matcher, progress=say,
+    )  # fmt: skip
+    write_hand(folders.root / HAND, rules.hand, results, blind=options.blind)
+    if not _called(assignment):  # without a class list, students are those who handed in
+        names = {each.student: each.student for each in results if each.student}
+        rules = replace(rules, overrides=_overrides(options, folders.root, assignment, names))
+    passed = whose(collected.passed, matcher)
+    book = make_gradebook(results, assignment, rules, absent(not_graded(results, passed)))
+    exported = [export(book, kind, options.export_as) for kind in options.export]
+    notes = list(dict.fromkeys(note for each in exported for note in each.notes))
+    alike = find_alike(book, assignment)
+    extra = {
+        "gradebook.csv": gradebook_csv(book), "questions.csv": questions_csv(book),
+        "mistakes.csv": mistakes_csv(book), "alike.csv": alike_csv(alike),
+        "overview.html": overview(book, alike, notes, len(passed)),
+    }  # fmt: skip
+    for each in exported:
+        extra |= each.files
+    publish_results(
+        book.results, assignment, folders.results, keep=not trusted, passed=passed, extra=extra
+    )
+    own = [each for each in book.results if not each.of_group]
+    say(_counted(own))
+    say(f"{folders.results / 'gradebook.csv'} has a row for each student; overview.html tells it")
+    say(f"pages for students in {folders.results / 'feedback'}")
+    for line in told(not_graded(book.results, passed), str(folders.results / NOT_GRADED)):
+        say(line)
+    _tell(book, folders.root, say)
+    for note in notes:
+        say(f"export: {note}")
+    if not options.executor and (counted := choose(options.walls).counted):
+        say(f"walls: {counted}")
+    failed = any(each.failed for each in own)
+    if failed:
+        say("What could not be run is tried again by the next run.")
+    return int(failed)
 
 
-def late_rule(options: argparse.Namespace) -> LateRule | None:
-    """Return the rule for being late that options declare, None without `--due`.
+def _rules(options: argparse.Namespace, folder: Path, assignment: Assignment) -> Rules:
+    """Return what options and the instructor's files decide.
 
     Raises
     ------
     SourceError
-        There is no due date for it, or a number is out of its range.
+        An option says something that can't be, or a file does; with file and line.
     """
+    if options.overrides and not options.overrides.exists():
+        raise SourceError("there is no such file of overrides", file=options.overrides)
+    called = _called(assignment)
+    return Rules(
+        options.take,
+        _late_rule(options),
+        _overrides(options, folder, assignment, called) if called else {},
+        read_hand(folder / HAND, [each.exercise for each in assignment.questions]),
+        assignment.roster.groups(options.groups) if options.groups else {},
+    )
+
+
+def _overrides(
+    options: argparse.Namespace, folder: Path, assignment: Assignment, called: Mapping[str, str]
+) -> Overrides:
+    points = {each.exercise.id: each.exercise.points for each in assignment.questions}
+    return read_overrides(options.overrides or folder / OVERRIDES, called, points)
+
+
+def _late_rule(options: argparse.Namespace) -> LateRule | None:
+    """Return the rule for being late that options declare, None without `--due`."""
     given = {
         "per_day": options.late_per_day, "at_most": options.late_at_most, "grace": options.grace,
     }  # fmt: skip
@@ -154,15 +163,11 @@ def late_rule(options: argparse.Namespace) -> LateRule | None:
             )
         return None
     for name, value in given.items():
-        most = float("inf") if name == "grace" else 100
-        if not 0 <= value <= most or value == float("inf"):
+        most = math.inf if name == "grace" else 100
+        if not 0 <= value <= most or value == math.inf:
             option = {"per_day": "--late-per-day", "at_most": "--late-at-most"}.get(name, "--grace")
             raise SourceError(f"{option} {value:g} must be from 0 to {most:g}")
     return LateRule(read_due(options.due), **given)
-
-
-def _points(assignment: Assignment) -> Mapping[str, float]:
-    return {each.exercise.id: each.exercise.points for each in assignment.questions}
 
 
 def _called(assignment: Assignment) -> Mapping[str, str]:
@@ -170,8 +175,35 @@ def _called(assignment: Assignment) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for each in assignment.roster.students:
         for said in (*each.also, *each.ids):
-            # what two students share names nobody
-            found[said] = "" if said in found else each.name
-    found.update({name: name for name in assignment.roster.names})
-    found.update({name: name for name in assignment.students})
+            found[said] = "" if said in found else each.name  # what two share names nobody
+    found |= {name: name for name in (*assignment.roster.names, *assignment.students)}
     return {said: name for said, name in found.items() if name}
+
+
+def _counted(results: Sequence[Result]) -> str:
+    """Say how many submissions were graded, and how."""
+    full = sum(result.points == result.of for result in results)
+    odd = sum(bool(result.notes) for result in results)
+    done = sum(not (each.failed or each.undecided or each.unread) for each in results)
+    of = f" of {len(results)}" if done < len(results) else ""
+    many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
+    return f"{many} graded, {full} with all points, {odd} with notes"
+
+
+def _tell(book: Gradebook, folder: Path, say: Callable[[str], None]) -> None:
+    """Say what the instructor should do next."""
+    for question, line in half_filled(book.rules.hand):
+        say(f"WARN: {HAND}/{question}.csv, line {line}, is filled in part: not counted yet")
+    if unmarked := sum(len(each.open) for each in book.entries):
+        texts = "1 text" if unmarked == 1 else f"{unmarked} texts"
+        say(f"{texts} to be marked in {folder / HAND}; fill in the points and grade again")
+    late = book.rules.late
+    if unpunished := sum(each.unpunished for each in book.entries):
+        how = (
+            f"write '{PENALTY}' into {folder / OVERRIDES}" if late
+            else "give --due, and only what the system times can lose points"
+        )  # fmt: skip
+        say(f"WARN: {unpunished} late, says the course system, and nothing was taken off: {how}")
+    if late is not None:
+        many = sum(bool(each.taken_off) for each in book.entries)
+        say(f"{many} with points taken off. {late.words}")

@@ -2,34 +2,263 @@
 
 The answers never leave this process. A worker is given a notebook and the names to look at; what
 those held comes back, and is judged here. Nothing that one submission is or does ends the others.
+
+What came out of each notebook is kept one by one, so that a run that was stopped goes on. It is
+judged anew at each grading: a longer class list, a mended key or another rule runs nothing again.
+The files lie in a folder that only its owner can open. A submission behind walls can't reach it;
+one that is trusted could, so nothing is kept of those or read back for them.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mlsim_book.caches import content_hash
+from mlsim_book.caches import TextCache, content_hash
+from mlsim_book.errors import SourceError
 from mlsim_book.progress import clear, step
 from mlsim_exercises.verdicts import Verdict, judge
-from mlsim_grading.assignment import Assignment, Question
-from mlsim_grading.cells import some
-from mlsim_grading.executors import Task, processes, run_all
-from mlsim_grading.kept import Kept
-from mlsim_grading.key import read_key
-from mlsim_grading.limits import LONGEST, Limits
-from mlsim_grading.lms import Claim
+from mlsim_grading.assignment import Assignment, Question, read_key
 from mlsim_grading.matching import MATCHES, Matcher, read_matches
-from mlsim_grading.process import Ran, available_processors, clean
-from mlsim_grading.results import Mark, Result
-from mlsim_grading.submissions import Collected, Handed, find_submissions, read_submission
+from mlsim_grading.process import Ran, Task, available_processors, clean, processes, run_all
+from mlsim_grading.submissions import (
+    Claim,
+    Collected,
+    Handed,
+    Passed,
+    find_submissions,
+    read_submission,
+)
+from mlsim_grading.tables import some
 from mlsim_grading.walls.choose import TRUST, choose
+from mlsim_grading.walls.supervise import LONGEST, Limits
 
 __all__ = ["Folders", "Mark", "Result", "grade"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one question got. `path` is the wrong path that was taken, from 1, or 0."""
+
+    question: str
+    title: str
+    points: float
+    of: int
+    kind: str  # as of a verdict
+    message: str
+    given: str  # the student's answer, as it was read
+    path: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one submission got.
+
+    `notes` are for whoever grades; `told` are those that the student reads, without the texts of
+    errors. `failed` says why it was not run, where that is not its own fault. `sources` is the
+    same for notebooks with the same code, "" where there is too little of it.
+
+    `unread` says why the file could not even be read. `by` is by what its student is known. Where
+    nobody can say who that is, `student` is "", `undecided` says why, and `candidates` who it may
+    be from. A platform may have said which `attempt` it is, when it was `handed_at`, that it is
+    `late`, and by an `order` which of two came later; `packed_at` is its time in a zip, which may
+    be that of the download.
+
+    `of_group` is who handed it in, where that was another member of the student's group.
+
+    `taken_off` are points lost by handing in late, `late_words` tells them; `counts` says whether
+    this is the submission of its student that is taken.
+    """
+
+    file: str
+    student: str
+    marks: tuple[Mark, ...]
+    notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    seconds: float = 0.0
+    digest: str = field(default="", compare=False)
+    failed: str = ""
+    sources: str = ""
+    by: str = ""
+    undecided: str = ""
+    unread: str = ""
+    candidates: tuple[str, ...] = ()
+    attempt: int = 0
+    order: int = 0
+    handed_at: str = ""
+    packed_at: str = ""
+    late: bool = False
+    of_group: str = ""
+    taken_off: float = 0.0
+    late_words: str = ""
+    counts: bool = True
+
+    @property
+    def points(self) -> float:
+        """Points in all."""
+        return sum(mark.points for mark in self.marks)
+
+    @property
+    def final(self) -> float:
+        """Points in all, less those that were taken off."""
+        return max(0.0, self.points - self.taken_off)
+
+    @property
+    def of(self) -> int:
+        """Points that could be had."""
+        return sum(mark.of for mark in self.marks)
+
+
+HEAD = ("file", "reason", "may be from", "student")
+NOT_GRADED = "not_graded.csv"
+NOTHING = "nothing was handed in"
+_SHOWN = 10  # lines on the terminal
+_FEW = 3  # files that are named in a row
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file that was not graded: why, of whom it is, or else of whom it may be.
+
+    `work` is whether somebody may miss it: a notebook, or all that a student handed in, not the
+    system's own files.
+    """
+
+    file: str
+    reason: str
+    candidates: tuple[str, ...] = ()
+    students: tuple[str, ...] = ()
+    work: bool = True
+
+    def row(self) -> list[str]:
+        """Return its cells in the table."""
+        return [self.file, self.reason, "; ".join(self.candidates), "; ".join(self.students)]
+
+
+def whose(passed: Iterable[Passed], matcher: Matcher) -> list[Passed]:
+    """Return what was no submission with its students, as far as there is a class list."""
+    return [_of_somebody(each, matcher) if matcher.names else each for each in passed]
+
+
+def _of_somebody(passed: Passed, matcher: Matcher) -> Passed:
+    found = [matcher.whose(each) for each in passed.handed]
+    students = dict.fromkeys(each.student for each in found if each.student)
+    candidates = dict.fromkeys(name for each in found for name in each.candidates)
+    return replace(passed, students=tuple(students), candidates=tuple(candidates))
+
+
+def not_graded(results: Sequence[Result], passed: Iterable[Passed]) -> list[Left]:
+    """Return every file that was not run, or whose run counts for nobody; notebooks first."""
+    notebooks = (
+        Left(each.file, reason, each.candidates, (each.student,) if each.student else ())
+        for each in results
+        if (reason := each.unread or each.undecided or each.failed) and not each.of_group
+    )
+    there = {each.student for each in results}
+    others = (
+        Left(each.name, each.reason, each.candidates, each.students,
+             work=not there.issuperset(each.students))
+        for each in passed
+    )  # fmt: skip
+    return [*notebooks, *others]
+
+
+def absent(left: Iterable[Left]) -> Mapping[str, str]:
+    """Return what to say of students in place of `NOTHING`, if no notebook is known to be theirs.
+
+    >>> absent([Left("hw.pdf", "no notebook", (), ("Ada",)), Left("Lee.ipynb", "", ("Bo",))])
+    {'Bo': 'Lee.ipynb may be theirs: see not_graded.csv', 'Ada': 'no notebook was handed in, but hw.pdf (no notebook)'}
+    """  # noqa: E501 - sentences as they are told
+    theirs: dict[str, list[str]] = {}
+    perhaps: dict[str, list[str]] = {}
+    for each in left:
+        for name in each.students:
+            theirs.setdefault(name, []).append(f"{each.file} ({each.reason})")
+        for name in each.candidates:
+            perhaps.setdefault(name, []).append(each.file)
+    return {
+        **{name: f"{some(files, _FEW)} may be theirs: see {NOT_GRADED}"
+           for name, files in perhaps.items()},
+        **{name: f"no notebook was handed in, but {some(files, _FEW)}"
+           for name, files in theirs.items()},
+    }  # fmt: skip
+
+
+def told(left: Sequence[Left], place: str) -> Iterator[str]:
+    """Yield the lines for the terminal: notebooks one by one, other files by their number."""
+    work = [each for each in left if each.work]
+    for each in work[:_SHOWN]:
+        who = f" (may be from {', '.join(each.candidates)})" if each.candidates else ""
+        yield f"WARN: {each.file} was not graded: {each.reason}{who}"
+    if len(work) > _SHOWN:
+        yield f"WARN: and {len(work) - _SHOWN:,} more notebooks"
+    if any(not each.students for each in work):
+        yield f"Say whose they are in {MATCHES} beside the key, with columns file and student."
+    others = len(left) - len(work)
+    if others:
+        files = "files are no notebooks" if others > 1 else "file is no notebook"
+        yield f"{others:,} other {files}"
+    if left:
+        yield f"all that was not graded, with the reason: {place}"
+
+
+_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of what came out of notebooks, by where these lay."""
+
+    folder: Path
+
+    def prepare(self) -> None:
+        """Make the folder, for its owner alone.
+
+        Raises
+        ------
+        SourceError
+            It can't be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.chmod(0o700)
+        except OSError as error:
+            raise SourceError(
+                f"results can't be written: {error.strerror}",
+                file=self.folder,
+                hint="Name another folder: --out DIR.",
+            ) from error
+
+    def load(self, key: bytes, digest: str) -> Ran | None:
+        """Return what came out of a submission, if it is of these very bytes."""
+        try:
+            number = os.open(self._path(key), os.O_RDONLY | _CAREFUL)
+            with os.fdopen(number, encoding="utf-8") as file:
+                if not stat.S_ISREG(os.fstat(number).st_mode):
+                    return None
+                data = json.load(file)
+            if data.pop("digest") != digest:
+                return None
+            lists = {name: tuple(map(str, data[name])) for name in ("trouble", "told")}
+            return Ran(**{**data, **lists})
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def store(self, key: bytes, digest: str, ran: Ran) -> None:
+        """Keep it, whole or not at all; a full disk costs time at the next run, no more."""
+        text = json.dumps({**asdict(ran), "digest": digest}, ensure_ascii=True)
+        TextCache(self.folder).store(self._path(key).name, text)
+
+    def _path(self, key: bytes) -> Path:
+        return self.folder / f"{content_hash(key)}.json"
+
 
 Progress = Callable[[str], None]
 _FORMAT = "4"  # raise it when grading changes

@@ -1,14 +1,25 @@
-"""What an assignment hands out: notebooks for students, solutions, a rubric, the key."""
+"""What an assignment hands out: notebooks for students, solutions, a rubric, the key.
+
+What may change once it was handed out: students who come late, a wrong answer. Nothing moves for
+anybody else: no numbers, and no notebook that a student has.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim_book.errors import SourceError
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.exercises.files import exercise_files
 from mlsim_book.model import Project
+from mlsim_book.progress import Teller
+from mlsim_book.read.project import load_project
 from mlsim_book.render.install import has_address, install_cell
 from mlsim_book.render.notebook_cells import markdown_cell, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
@@ -16,29 +27,92 @@ from mlsim_book.render.notebooks import notebook_text
 from mlsim_book.render.wheel import book_wheel
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import carry, fresh_folder, swap
-from mlsim_exercises.evaluation import Evaluation
+from mlsim_exercises.data import Exercise
+from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.evaluation import Evaluation, evaluate
 from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
 from mlsim_exercises.rubrics import rubric_list
-from mlsim_grading.assignment import Assignment, Question
-from mlsim_grading.finish_options import HAND, OVERRIDES
-from mlsim_grading.key import key_text
-from mlsim_grading.limits import LONGEST
-from mlsim_grading.names import file_name
+from mlsim_grading.assignment import (
+    Assignment,
+    Question,
+    check_private,
+    choose,
+    key_text,
+    made_with,
+    make_assignment,
+    private_files,
+    read_key,
+)
+from mlsim_grading.class_lists import Roster, file_name, told_roster
+from mlsim_grading.decisions import HAND, OVERRIDES
+from mlsim_grading.matching import MATCHES, as_known
+from mlsim_grading.walls.supervise import LONGEST
 
-_DECIDED = ("matches.csv", OVERRIDES, HAND)  # the instructor's own
+_DECIDED = (MATCHES, OVERRIDES, HAND)  # the instructor's own
 _OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", *_DECIDED}
 _HANDED_OUT, SOLUTIONS = "students", "solutions"
 _PRIVATE = 0o700  # of folders: on a shared server, students have accounts, too
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
 
+def assign(options: argparse.Namespace) -> int:
+    """Run `mlsim-book assign`."""
+    say = Teller()
+    project = load_project(options.root, Problems())
+    if not (options.wanted or options.exam):
+        raise SourceError(
+            "nothing says what to ask", hint="Name chapters or exercises, or --exam FILE."
+        )
+    files = exercise_files(project, [each.source for each in project.chapters])
+    if options.id and not options.variant_by:
+        raise SourceError(
+            "--id names a column of a class list, and there is none",
+            hint="Name the list, too: --variant-by CSV.",
+        )
+    roster = Roster()
+    if options.variant_by:
+        roster = told_roster(options.variant_by, options.id, say)
+    if options.add and roster.students:
+        before = read_key(options.out / "key.json")
+        roster = as_known(roster, before.students, before.roster)
+    students = roster.names
+    secret = [*options.exam, *private_files(options.wanted, project, files)]
+    secret += [options.private_seed] if options.private_seed else []
+    private = tuple(check_private(each, project, options.out) for each in secret)
+    chosen = choose([*options.wanted, *map(str, options.exam)], files)
+    seed = options.private_seed.read_text(encoding="utf-8").strip() if options.private_seed else ""
+    if options.private_seed and not seed:
+        raise SourceError("this seed is empty: write any text into it", file=options.private_seed)
+    assignment = make_assignment(options.title, chosen, students, options.seed, private_seed=seed)
+    assignment = replace(assignment, made_with=made_with(project), private=private, roster=roster)
+    if options.add:
+        new = add_students(assignment, project, options.out)
+        say(f"{len(new)} students more in {options.out / 'students'}: {', '.join(new) or 'nobody'}")
+        return 0
+    if options.correct:
+        changed = correct_answers(assignment, project, options.out)
+        say(f"corrected: {', '.join(changed) or 'nothing, as no answer differs'}")
+        say(f"now: mlsim-book grade {options.out}, which runs no notebook again")
+        return 0
+    write_assignment(assignment, project, options.out, again=options.replace)
+    fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
+    if students and fixed:
+        say(f"the same for all, as they have no [exercise.given]: {', '.join(fixed)}")
+    audience = f" for {len(students)} students" if students else ""
+    count = len(assignment.questions)
+    asked = f"{count} question{'s' if count != 1 else ''}, {assignment.points} points{audience}"
+    say(f"{asked}: {options.out}")
+    say(f"hand out {options.out / 'students'}; keep the rest to yourself")
+    return 0
+
+
 def write_assignment(
-    assignment: Assignment, project: Project, out: Path, *, replace: bool = False
+    assignment: Assignment, project: Project, out: Path, *, again: bool = False
 ) -> None:
     """Write an assignment into a folder: `students/`, `solutions/`, `rubric.md`, `key.json`.
 
     An empty `submissions/` waits for what comes back. The same assignment may be written
-    again; another one takes its place only with `replace`, as its key may have been handed
+    again; another one takes its place only with `again`, as its key may have been handed
     out. A folder with submissions or results in it, or of anything else, is left alone.
 
     Where the book has no address, students are given the wheel of its package, too.
@@ -48,27 +122,40 @@ def write_assignment(
     SourceError
         The folder holds something that would be lost, or can't be written.
     """
-    _check_folder(out, key_text(assignment), replace=replace)
+    _check_folder(out, key_text(assignment), again=again)
     wheel = None if has_address(project) else book_wheel(project)
+    with replacing(out, "the assignment") as new:
+        for name, text in _files(assignment, project):
+            put(new / name, text)
+        if wheel:
+            (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
+        (new / "submissions").mkdir(mode=_PRIVATE)
+        for name in _DECIDED:
+            if (out / name).exists():
+                carry(out / name, new)
+
+
+@contextmanager
+def replacing(out: Path, what: str) -> Iterator[Path]:
+    """Yield a new folder, which takes the place of another when all is in it.
+
+    Raises
+    ------
+    SourceError
+        Another command is writing there, or the disk refuses.
+    """
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with hold(out, wait=60), fresh_folder(out) as new:
-            for name, text in _files(assignment, project):
-                put(new / name, text)
-            if wheel:
-                (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
-            (new / "submissions").mkdir(mode=_PRIVATE)
-            for name in _DECIDED:
-                if (out / name).exists():
-                    carry(out / name, new)
+            yield new
             swap(out)
     except BusyError as error:
         raise SourceError(
-            "another command is writing this assignment", file=out, hint="Wait for it, or stop it."
+            f"another command is writing {what}", file=out, hint="Wait for it, or stop it."
         ) from error
     except OSError as error:
         raise SourceError(
-            f"the assignment can't be written: {error.strerror}", file=out,
+            f"{what} can't be written: {error.strerror}", file=out,
             hint="Name another folder: --out DIR.",
         ) from error  # fmt: skip
 
@@ -89,7 +176,7 @@ def put(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def _check_folder(out: Path, key: str, *, replace: bool) -> None:
+def _check_folder(out: Path, key: str, *, again: bool) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -110,7 +197,7 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
             file=out,
             hint="Name a new one: --out DIR.",
         )
-    if found and not replace and (out / "key.json").read_text(encoding="utf-8") != key:
+    if found and not again and (out / "key.json").read_text(encoding="utf-8") != key:
         raise SourceError(
             "there is another assignment in this folder: without its key, what its students"
             " hand in can't be graded",
@@ -258,3 +345,104 @@ def rubric_text(assignment: Assignment) -> str:
         within = f", within {exercise.tolerance * 100:g} %" if exercise.kind == "number" else ""
         parts += [f"{what}{within}.", "\n".join(rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def add_students(assignment: Assignment, project: Project, out: Path) -> list[str]:
+    """Add the students that an assignment has and its folder has not; return their names.
+
+    Submissions and results may be there. Students who left the list stay in the key.
+
+    Raises
+    ------
+    SourceError
+        There is no assignment, or its questions, numbers or answers are not those of this one.
+    """
+    old = read_key(out / "key.json")
+    _check_same(old, assignment, out)
+    new = {name: own for name, own in assignment.students.items() if name not in old.students}
+    there = {each.name for each in assignment.roster.students}
+    left = [each for each in old.roster.students if each.name not in there]
+    roster = assignment.roster
+    roster = replace(roster, students=(*roster.students, *left)) if roster.students else old.roster
+    merged = replace(old, students={**old.students, **new}, roster=roster)
+    try:
+        for name, text in student_files(merged, project, new):
+            put(out / name, text)
+        put(out / "key.json", key_text(merged))  # last: what was cut short is done again
+    except OSError as error:
+        raise SourceError(f"the notebooks can't be written: {error.strerror}", file=out) from error
+    return list(new)
+
+
+def correct_answers(assignment: Assignment, project: Project, out: Path) -> list[str]:
+    """Replace the answers of an assignment by those that its questions have now.
+
+    Numbers and notebooks stay, submissions and results may be there: the next grading compares
+    what was handed in with the new answers. Return the questions that differ.
+
+    Raises
+    ------
+    SourceError
+        There is no assignment, its questions are others, or one can't be computed with the
+        numbers that somebody was given.
+    """
+    old = read_key(out / "key.json")
+    asked = [(each.exercise.id, each.exercise.kind) for each in old.questions]
+    if asked != [(each.exercise.id, each.exercise.kind) for each in assignment.questions]:
+        raise SourceError(
+            "its questions are not those of this assignment", file=out / "key.json",
+            hint=f"Name the same, in the same order: {', '.join(name for name, _ in asked)}.",
+        )  # fmt: skip
+    questions = tuple(
+        Question(new.exercise, tuple(_anew(new.exercise, each.given, out) for each in was.versions))
+        for was, new in zip(old.questions, assignment.questions, strict=True)
+    )
+    merged = replace(old, questions=questions)
+    everyone = old.students or {"": (0,) * len(questions)}
+    try:
+        for name, text in student_files(merged, project, everyone):
+            if name.startswith(SOLUTIONS):
+                put(out / name, text)
+        put(out / "rubric.md", rubric_text(merged))
+        put(out / "key.json", key_text(merged))  # last: what was cut short is done again
+    except OSError as error:
+        raise SourceError(f"the answers can't be written: {error.strerror}", file=out) from error
+    pairs = zip(_as_asked(old)[1], _as_asked(merged)[1], strict=True)
+    return [new["id"] for was, new in pairs if was != new]
+
+
+def _anew(exercise: Exercise, given: Mapping[str, Any], out: Path) -> Evaluation:
+    try:
+        return evaluate(exercise, given) if given else evaluate(exercise)
+    except ExerciseError as error:
+        numbers = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+        raise SourceError(
+            f"'{exercise.id}' can't be corrected for {numbers or 'its numbers'}: {error}", file=out,
+            hint="Students have these numbers: mend the question so that it works with them.",
+        ) from error  # fmt: skip
+
+
+def _check_same(old: Assignment, new: Assignment, out: Path) -> None:
+    if not (old.students and new.students):
+        raise SourceError(
+            "this assignment is the same for all, so a student more needs nothing", file=out,
+            hint="Hand out the same notebook." if not old.students else "Add --variant-by CSV.",
+        )  # fmt: skip
+    same = "Use the same command, with the package that made it, and the longer list."
+    if _as_asked(old) != _as_asked(new):
+        made = f" (made with {' '.join(old.made_with).strip()})" if old.made_with else ""
+        raise SourceError(
+            f"its questions or their answers are not those of this assignment{made}",
+            file=out / "key.json", hint=same,
+        )  # fmt: skip
+    moved = [name for name, own in new.students.items() if old.students.get(name, own) != own]
+    if moved:
+        raise SourceError(
+            f"this would give other numbers to {len(moved)} students: {', '.join(moved[:3])}",
+            file=out / "key.json", hint=f"Another --seed? {same}",
+        )  # fmt: skip
+
+
+def _as_asked(assignment: Assignment) -> Any:
+    data = json.loads(key_text(assignment))
+    return data["title"], data["questions"]

@@ -1,41 +1,315 @@
-"""The instructor's page: what a class got, and what needs a decision. One file, without scripts."""
+"""The instructor's page: what a class got, and what needs a decision. One file, without scripts.
+
+Submissions that are alike are a suspicion to look at, never a verdict, and never a point. Four
+signs: the same code, remarks and blanks aside; the same text; the same wrong answers that hardly
+anybody else gave; answers that are right for the numbers of somebody else.
+"""
 
 from __future__ import annotations
 
 import html
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from statistics import fmean, median
 
-from mlsim_grading.alike import Alike
-from mlsim_grading.cells import number, some
+from mlsim_exercises.evaluation import same_answer
+from mlsim_exercises.markdown import plain_text
+from mlsim_grading.assignment import Assignment
+from mlsim_grading.grade import NOTHING, Mark, Result
 from mlsim_grading.gradebook import Entry, Gradebook
-from mlsim_grading.left import NOTHING
-from mlsim_grading.tallies import Mistake, Tally, mistakes, tally
+from mlsim_grading.tables import csv_text, number, some
+
+_FEW = 3  # below that, no correlation is told
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How a question went, of those who handed in."""
+
+    question: str
+    title: str
+    of: int
+    there: int  # who handed in
+    blank: int
+    right: int  # with all points
+    waiting: int  # texts that nobody has marked
+    mean: float  # points, of those that are marked
+    fits: float | None  # correlation of its points with those of all others, None if too few
+
+    @property
+    def share(self) -> float:
+        """The share of the points that was earned."""
+        return self.mean / self.of
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How often a verdict was given to a question; `path` is the wrong path, or 0."""
+
+    question: str
+    verdict: str
+    path: int
+    times: int
+    share: float  # of those who handed in
+    points: float
+    message: str
+
+
+def tally(book: Gradebook) -> list[Tally]:
+    """Return how each question went."""
+    there = [each for each in book.entries if each.result is not None and not each.result.failed]
+    found = []
+    for index, question in enumerate(book.questions):
+        exercise = question.exercise
+        marks = [each.marks[index] for each in there]
+        decided = [
+            (each, mark) for each, mark in zip(there, marks, strict=True) if mark.kind != "unmarked"
+        ]
+        own = [mark.points for _, mark in decided]
+        rest = [
+            sum(mark.points for mark in each.marks) - points
+            for (each, _), points in zip(decided, own, strict=True)
+        ]
+        found.append(
+            Tally(
+                exercise.id, exercise.title, exercise.points, len(there),
+                sum(mark.kind == "not attempted" for mark in marks),
+                sum(mark.points >= mark.of for mark in marks), len(marks) - len(own),
+                fmean(own) if own else 0.0, correlation(own, rest),
+            )
+        )  # fmt: skip
+    return found
+
+
+def correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Return Pearson's correlation, None where there are too few values or all are alike.
+
+    >>> correlation([0, 1, 2], [3, 5, 7]), correlation([1, 1, 1], [1, 2, 3])
+    (1.0, None)
+    """
+    if len(one) < _FEW:
+        return None
+    mean, mean_other = fmean(one), fmean(other)
+    both = sum((x - mean) * (y - mean_other) for x, y in zip(one, other, strict=True))
+    spread = sum((x - mean) ** 2 for x in one) * sum((y - mean_other) ** 2 for y in other)
+    return both / math.sqrt(spread) if spread > 1e-12 else None
+
+
+def mistakes(book: Gradebook) -> list[Mistake]:
+    """Return the verdicts of each question, the most frequent first.
+
+    A wrong path is told in the words of the question's first version.
+    """
+    there = [each for each in book.entries if each.result is not None and not each.result.failed]
+    found = []
+    for index, question in enumerate(book.questions):
+        marks = [each.marks[index] for each in there]
+        counted = Counter((mark.kind, mark.path) for mark in marks)
+        first = {(mark.kind, mark.path): mark for mark in reversed(marks)}
+        for (kind, path), times in sorted(counted.items(), key=lambda each: (-each[1], each[0])):
+            mark = first[kind, path]
+            if path:
+                said = question.versions[0].because[path - 1]
+            else:
+                said = mark.message if kind in _TOLD else ""
+            share = times / len(there)
+            found.append(
+                Mistake(
+                    mark.question, kind, path, times, share, _points(mark, kind), plain_text(said)
+                )
+            )
+    return found
+
+
+_TOLD = {
+    "wrong unit",
+    "order of magnitude",
+    "wrong",
+}  # whose message holds nothing of the student's
+
+
+def _points(mark: Mark, kind: str) -> float:
+    return math.nan if kind in {"by hand", "override", "unmarked"} else mark.points
+
+
+def questions_csv(book: Gradebook) -> str:
+    """Return how each question went, as a table."""
+    head = [
+        "question", "title", "of", "handed in", "blank", "all points", "to be marked",
+        "mean points", "percent", "correlation with the rest",
+    ]  # fmt: skip
+    rows = [
+        [
+            each.question, each.title, str(each.of), str(each.there), str(each.blank),
+            str(each.right), str(each.waiting), number(each.mean), f"{100 * each.share:.1f}",
+            "" if each.fits is None else f"{each.fits:.2f}",
+        ]
+        for each in tally(book)
+    ]  # fmt: skip
+    return csv_text([head, *rows])
+
+
+def mistakes_csv(book: Gradebook) -> str:
+    """Return how often each verdict was given, as a table."""
+    head = ["question", "verdict", "path", "times", "percent", "points", "message"]
+    rows = [
+        [
+            each.question, each.verdict, str(each.path or ""), str(each.times),
+            f"{100 * each.share:.1f}", "" if math.isnan(each.points) else number(each.points),
+            " ".join(each.message.split()),
+        ]
+        for each in mistakes(book)
+    ]  # fmt: skip
+    return csv_text([head, *rows])
+
+
+_LONG = 60  # characters of a text: shorter ones may be alike by chance
+_RARE = 4  # students who gave the same wrong answer to the same numbers
+_TWICE = 2  # questions that must agree
+_NAMED = 6  # students that are named
+_WRONG = {"wrong", "order of magnitude", "wrong unit"}
+
+
+@dataclass(frozen=True)
+class Alike:
+    """What is alike, in whose submissions."""
+
+    sign: str
+    students: tuple[str, ...]
+    questions: tuple[str, ...] = ()
+
+
+def find_alike(book: Gradebook, assignment: Assignment) -> list[Alike]:
+    """Return what is alike, the strongest signs first."""
+    return [
+        *_same_code(book), *_same_text(book), *_same_mistakes(book, assignment),
+        *_others_numbers(book, assignment),
+    ]  # fmt: skip
+
+
+def _own(book: Gradebook) -> Iterator[Result]:
+    """Yield results, and of a file that several handed in together the first."""
+    seen: set[str] = set()
+    for each in book.results:
+        if each.file not in seen:
+            seen.add(each.file)
+            yield each
+
+
+def _entries(book: Gradebook) -> Iterator[Entry]:
+    """Yield the rows of those who handed in themselves."""
+    yield from (each for each in book.entries if each.result and not each.result.of_group)
+
+
+def _same_code(book: Gradebook) -> Iterator[Alike]:
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for each in _own(book):
+        if each.sources and each.student:
+            found[each.sources][each.student] = None
+    for students in found.values():
+        if len(students) > 1:
+            yield Alike("the same code", tuple(students))
+
+
+def _same_text(book: Gradebook) -> Iterator[Alike]:
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    texts = {each.exercise.id for each in book.questions if each.exercise.kind == "text"}
+    for result in _own(book) if texts else ():
+        for mark in result.marks:
+            if mark.question in texts and result.student:
+                text = unicodedata.normalize("NFKC", mark.given).casefold()
+                text = "".join(filter(str.isalnum, text))
+                if len(text) >= _LONG:
+                    found[mark.question, text][result.student] = None
+    for (question, _), students in found.items():
+        if len(students) > 1:
+            yield Alike("the same text", tuple(students), (question,))
+
+
+def _same_mistakes(book: Gradebook, assignment: Assignment) -> Iterator[Alike]:
+    found: dict[tuple[int, int, str], list[str]] = defaultdict(list)
+    for entry in _entries(book):
+        numbers = assignment.students.get(entry.student)
+        for index, mark in enumerate(entry.marks):
+            if mark.kind in _WRONG and mark.given:
+                version = numbers[index] if numbers else 0
+                found[index, version, mark.given].append(entry.student)
+    pairs: Counter[tuple[str, str]] = Counter()
+    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (index, _, _), students in found.items():
+        if 1 < len(students) <= _RARE:
+            for pair in itertools.combinations(students, 2):
+                pairs[pair] += 1
+                asked[pair].append(book.questions[index].exercise.id)
+    for pair, times in pairs.most_common():
+        if times >= _TWICE:
+            yield Alike("the same rare wrong answers", pair, tuple(asked[pair]))
+
+
+def _others_numbers(book: Gradebook, assignment: Assignment) -> Iterator[Alike]:
+    """Yield who gave answers that are wrong for their own numbers, and right for another's."""
+    having: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for student, numbers in assignment.students.items():
+        for index, version in enumerate(numbers):
+            having[index, version].add(student)
+    for entry in _entries(book):
+        own = assignment.students.get(entry.student)
+        fitting = dict(_fitting(entry, own, assignment)) if own else {}
+        if len(fitting) < _TWICE:
+            continue
+        counts: Counter[str] = Counter()
+        for index, versions in fitting.items():
+            counts.update(set().union(*(having[index, each] for each in versions)))
+        del counts[entry.student]
+        most = max(counts.values(), default=0)
+        if most < _TWICE:
+            continue
+        # all who fit best; with few versions these are many, and say little
+        likely = sorted(name for name, times in counts.items() if times == most)
+        shown = likely[:_NAMED]
+        if len(likely) > _NAMED:
+            shown.append(f"and {len(likely) - _NAMED} more")
+        asked = tuple(book.questions[index].exercise.id for index in fitting)
+        yield Alike("answers for the numbers of others", (entry.student, *shown), asked)
+
+
+def _fitting(
+    entry: Entry, own: Sequence[int], assignment: Assignment
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield the questions whose wrong answer is right for other versions, and these."""
+    for index, (mark, question) in enumerate(zip(entry.marks, assignment.questions, strict=True)):
+        exercise = question.exercise
+        if exercise.kind != "number" or mark.points >= mark.of or not mark.given:
+            continue
+        try:
+            value = float(mark.given)
+        except ValueError:
+            continue
+        versions = [
+            number
+            for number, each in enumerate(question.versions)
+            if number != own[index] and same_answer(exercise, value, each.answer)
+        ]
+        if versions:
+            yield index, versions
+
+
+def alike_csv(found: Sequence[Alike]) -> str:
+    """Return what is alike, as a table."""
+    rows = [[each.sign, "; ".join(each.students), ", ".join(each.questions)] for each in found]
+    return csv_text([["suspicion", "students", "questions"], *rows])
+
 
 _BARS = 10  # of the histogram
 _WIDE, _HIGH = 640, 220  # of a figure
 _MOST_ROWS = 2000  # students whose rows are shown; the table has all
 _MOST_MISTAKES = 6  # of a question
-_STYLE = """
-:root { color-scheme: light dark; --line: #8886; --bar: #2f6fb5; --soft: #8882; --muted: #595f69; }
-@media (prefers-color-scheme: dark) { :root { --bar: #79b2ee; --muted: #aab2bd; } }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; } caption, figcaption { color: var(--muted); }
-.scroll { overflow-x: auto; } .scroll:focus-visible { outline: 2px solid var(--bar); }
-table { border-collapse: collapse; min-width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding: .25rem 0; }
-caption span { display: block; position: sticky; left: 0; max-width: min(100%, 90vw); }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
-  vertical-align: top; }
-th[scope=col] { white-space: nowrap; } .n { text-align: right; white-space: nowrap; }
-tbody th { font-weight: 500; } figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
-svg text { font: 13px system-ui, sans-serif; fill: currentColor; } rect { fill: var(--bar); }
-.track { fill: var(--soft); } .axis { stroke: currentColor; opacity: .5; }
-@media (forced-colors: active) { rect { fill: CanvasText; }
-  .track { fill: none; stroke: CanvasText; } }
-@media print { .scroll { overflow: visible; } tr, figure { break-inside: avoid; } }
-""".strip()
 
 
 def overview(
@@ -62,17 +336,27 @@ def overview(
         _alike(alike),
         "<h2>Students</h2>", _students(book),
     ]  # fmt: skip
-    title = _text(f"{book.title}: results")
+    return document(f"{book.title}: results", "overview.css", parts)
+
+
+def document(title: str, style: str, parts: Iterable[str]) -> str:
+    """Return a page of some parts: one file that loads nothing, in the style of a data file."""
+    css = _style(style)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta http-equiv="Content-Security-Policy"'
         " content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="robots" content="noindex">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{_text(title)}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(filter(None, parts))
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+@cache
+def _style(name: str) -> str:
+    return (Path(__file__).with_name("data") / name).read_text(encoding="utf-8").strip()
 
 
 def _text(text: object) -> str:

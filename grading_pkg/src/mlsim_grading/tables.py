@@ -1,4 +1,4 @@
-"""Read a table that an instructor saved, from whatever program: any common delimiter and encoding.
+"""Tables of instructors, read from whatever program saved them, and written without formulas.
 
 Excel writes semicolons where a comma is the decimal sign, and Windows-1252 or UTF-16 unless it is
 asked for UTF-8. So both are found out from the file itself, and nothing is replaced in silence.
@@ -9,12 +9,104 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import stat
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
+
+# as OWASP lists them ("CSV Injection"); blanks before them and their full-width forms count, too
+_FORMULA = tuple("=+-@＝＋－＠")
+_PART = re.compile(r"([;\n])")  # where a spreadsheet of another language begins a cell
+LONGEST_CELL = 32_000  # characters: a spreadsheet takes 32,767, Python's `csv` 131,072
+
+
+def is_formula(text: str) -> bool:
+    """Say whether a spreadsheet may take a cell for a formula.
+
+    >>> [is_formula(each) for each in ("=HYPERLINK(1)", " @SUM(1)", "-1.5", "-", "-Ann")]
+    [True, True, False, False, True]
+    """
+    try:
+        float(text)
+    except ValueError:
+        return len(text.strip()) > 1 and text.lstrip().startswith(_FORMULA)
+    return False
+
+
+def safe(text: str, *, lines: bool = False) -> str:
+    r"""Return a cell that is no formula, prints, and can be read; `lines` keeps its line breaks.
+
+    Where a comma is the decimal sign, spreadsheets begin a cell at each semicolon: what follows
+    one is made safe, too. What is too long for a cell is cut, and says so.
+
+    >>> safe("=HYPERLINK(1)"), safe("-1.5"), safe("a\tb\n"), safe("a\nb", lines=True)
+    ("'=HYPERLINK(1)", '-1.5', 'a b ', 'a\nb')
+    >>> safe("a;=HYPERLINK(1);b"), safe("3; -4")
+    ("a;'=HYPERLINK(1);b", '3; -4')
+    """
+    if len(text) > LONGEST_CELL and not lines:  # what has lines, somebody may have written by hand
+        text = f"{text[:LONGEST_CELL]}… (cut, of {len(text):,} characters)"
+    kept = "\n" if lines else ""
+    text = "".join(char if char.isprintable() or char == kept else " " for char in text)
+    first, *others = _PART.split(text)
+    return _guarded(first) + "".join(
+        each if each in {";", "\n"} else _guarded(each, '"') for each in others
+    )
+
+
+def _guarded(text: str, around: str = "") -> str:
+    """Return a part of a cell with an apostrophe, if it is a formula within some signs."""
+    return f"'{text}" if is_formula(text.lstrip(f" {around}")) else text
+
+
+def unsafe(text: str) -> str:
+    """Return a cell as it was before it was made safe.
+
+    >>> unsafe("'-Ann"), unsafe("'tis"), unsafe("a;'=b")
+    ('-Ann', "'tis", 'a;=b')
+    """
+    return "".join(
+        each[1:] if each.startswith("'") and _guarded(each[1:], '"') != each[1:] else each
+        for each in _PART.split(text)
+    )
+
+
+def csv_text(rows: Iterable[Sequence[str]], *, delimiter: str = ",", lines: bool = False) -> str:
+    r"""Return rows as CSV, each cell made safe.
+
+    >>> csv_text([["student", "points"], ["=1+1", "2"]])
+    "student,points\n'=1+1,2\n"
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerows([safe(each, lines=lines) for each in row] for row in rows)
+    return out.getvalue()
+
+
+def number(value: float) -> str:
+    """Write points: at most two digits after the point, none that say nothing.
+
+    >>> number(7.0), number(7.125), number(2 / 3), number(12345.5)
+    ('7', '7.13', '0.67', '12345.5')
+    """
+    # half a cent of a point goes up, as people round it
+    return f"{int(value * 100 + 0.5 + 1e-9) / 100:.2f}".rstrip("0").rstrip(".")
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """Return a few names, and how many more there are.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
 
 DELIMITERS = (",", ";", "|", "\t")  # names have the first ones in them
 LARGEST = 32_000_000  # bytes
@@ -64,6 +156,30 @@ def read_table(path: Path) -> Table:
         return parse(text, encoding)
     except csv.Error as error:
         raise SourceError(f"this is no table that can be read: {error}", file=path) from error
+
+
+def read_columns(
+    path: Path, wanted: Sequence[str], hint: str = ""
+) -> tuple[list[tuple[int, dict[str, str]]], Table]:
+    """Read a table with a header; return the line and the cells of each row by their column.
+
+    Raises
+    ------
+    SourceError
+        As `read_table`, or a column that is wanted isn't there.
+    """
+    table = read_table(path)
+    known = {each.casefold(): each for each in wanted}
+    first = [cell.strip() for cell in table.rows[0][1]] if table.rows else []
+    head = [known.get(each.casefold(), each) for each in first]
+    if missing := [each for each in wanted if each not in head]:
+        hint = hint or f"Its first line is: {','.join(wanted)}"
+        raise SourceError(f"there is no column {', '.join(missing)}", file=path, line=1, hint=hint)
+    rows = []
+    for line, cells in table.rows[1:]:
+        named = zip_longest(head, cells, fillvalue="")
+        rows.append((line, {name: cell.strip() for name, cell in named if name}))
+    return rows, table
 
 
 def _bytes(path: Path) -> bytes:

