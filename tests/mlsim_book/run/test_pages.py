@@ -174,7 +174,7 @@ def test_nothing_runs_beside_a_page_that_asks_for_it(
         return Results(((stream(name),),))
 
     monkeypatch.setattr("mlsim_book.run.execute.run_document", run)
-    done = execute_pages(load_project(root, Problems()), Problems(), jobs=4)
+    done = execute_pages(load_project(root, Problems()), Problems(), jobs=4, refresh=True)
     both = {"index.qmd", "c.qmd"}
     assert beside == {
         "index.qmd": both, "c.qmd": both, "b.qmd": {"b.qmd"}, "d.qmd": {"d.qmd"},

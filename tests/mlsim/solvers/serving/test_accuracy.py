@@ -59,9 +59,9 @@ def scored(benchmark: Any, measured: Path) -> dict[str, list[Any]]:
 def test_no_measurement_beats_the_bound(benchmark: Any, scored: dict[str, list[Any]]) -> None:
     beaten = benchmark("accuracy_serving").violations(scored["bound"])
     assert not [(case["case_id"], ratio) for case, _, _, ratio in beaten]
-    # Nor is it far from the fastest: three in four are within a factor of 3.
+    # Nor is it far from them: three in four are within a factor of 4.
     ratios = sorted(each[3] for each in scored["bound"])
-    assert ratios[len(ratios) * 3 // 4] < 3
+    assert ratios[len(ratios) * 3 // 4] < 4
 
 
 def test_what_is_faster_is_estimated_to_be_faster(scored: dict[str, list[Any]]) -> None:
