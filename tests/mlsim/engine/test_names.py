@@ -10,6 +10,7 @@ from refusals import answered
 
 from mlsim import Clusters, Engine, Hardware, Models, Systems, anatomy, lab
 from mlsim.errors import Suggesting, UnknownArgumentError, UnknownNameError
+from mlsim.parameters import parameters, parameters_of
 
 NETWORK = {"model": "ResNet50", "hardware": "A100"}
 LANGUAGE = {"model": "Llama3_8B", "hardware": "HGX_H100"}
@@ -38,6 +39,19 @@ def test_the_argument_that_was_meant() -> None:
             assert str(e.value) == f"{door} takes hardware=..., not {other}=."
         with pytest.raises(UnknownArgumentError, match="Did you mean 'hardware'"):
             getattr(Engine, door)(**arguments, hardwar="A100")
+
+
+def test_a_table_says_what_each_door_takes_and_what_is_usual() -> None:
+    taking = {door for rows in parameters().values() for row in rows for door in row.doors}
+    for door in taking - {"explain"}:
+        asked = inspect.signature(getattr(Engine, door, anatomy)).parameters
+        rows = {row.name.partition(".")[0]: row for row in reversed(parameters_of(door))}
+        assert asked.keys() - rows.keys() <= {"measured"}, door
+        assert rows.keys() <= asked.keys() or "given" in asked, door
+        for name, row in rows.items():
+            usual = asked[name].default if name in asked else None
+            if type(usual) in (str, int, float) and usual:
+                assert format(usual) in row.usual or f"{usual:g}" in row.usual, (door, name)
 
 
 def test_what_is_left_out_is_named_by_python() -> None:

@@ -9,8 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_json, as_json, given, number
+from mlsim.cli.flags import add_flags, add_positional, arguments, as_json
 from mlsim.errors import InvalidValueError
+from mlsim.parameters import Parameter, parameter, parameters_of
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy
@@ -35,32 +36,21 @@ PARTS = {
 }
 
 
-def add(commands: Any) -> None:
-    """Add `mlsim anatomy` to the commands."""
-    text = "what each layer of a network computes, holds and moves"
-    command = commands.add_parser("anatomy", help=text, description=text)
-    command.add_argument(
-        "model",
-        help="name, .toml file, a config.json or its folder, or a PyTorch module as "
-        "package.module:function, such as torchvision.models:resnet18",
-    )
-    command.add_argument("hardware", nargs="?", help="a device, for times: name or .toml file")
+def rows_of(name: str) -> tuple[Parameter, ...]:
+    """Return the parameters that the command takes."""
+    return parameters_of(name)
+
+
+def add(name: str, command: argparse.ArgumentParser) -> None:
+    """Add to `mlsim anatomy` what it takes."""
+    add_positional(command, parameter("model", name), name)
+    add_positional(command, parameter("hardware", name), name, nargs="?")
     command.add_argument("--view", choices=VIEWS, default="layers", help="what to print (layers)")
     command.add_argument("--inside", metavar="BLOCK", help="only the layers of a block: encoder.1")
-    command.add_argument("--depth", metavar="N", help="one row for layers that share N names")
-    command.add_argument("--batch", dest="batch_size", default="1", metavar="N", help="samples (1)")
-    command.add_argument("--precision", help="number format (fp32, or that of a PyTorch module)")
     command.add_argument(
-        "--count", default="flop", help="flop, mac, seed003 or pytorch: how operations are counted"
+        "--depth", type=int, metavar="N", help="one row for layers that share N names"
     )
-    command.add_argument("--training", action="store_true", help="what training holds and does")
-    command.add_argument(
-        "--optimizer", default="momentum", help="of training: sgd, momentum or adam (momentum)"
-    )
-    command.add_argument("--estimate", default="roofline", help="of times: roofline or calibrated")
-    command.add_argument("--software", help="class of program of a calibrated estimate")
-    command.add_argument("--tokens", help="of a language model: tokens that it reads at once")
-    command.add_argument("--shape", help="of a PyTorch module: one sample, such as 3,224,224")
+    add_flags(command, (row for row in rows_of(name) if row.name != "hardware"), name)
     command.add_argument(
         "--largest-batch", action="store_true", help="the largest batch that fits in the device"
     )
@@ -68,8 +58,6 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--treemap", metavar="FILE", help="write a page with areas for operations, to be opened"
     )
-    add_json(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> str:
@@ -82,19 +70,15 @@ def run(options: argparse.Namespace) -> str:
     """
     from mlsim.engine.anatomy import anatomy, largest_batch
 
-    asked = given(options, ("precision", "count", "training", "optimizer", "estimate", "software"))
-    if options.tokens is not None:
-        asked["tokens"] = number(options.tokens, "--tokens")
-    if options.shape is not None:
-        asked["shape"] = tuple(number(part, "--shape") for part in options.shape.split(","))
-    model = _module(options.model) if ":" in options.model else options.model
+    asked = arguments(options, rows_of("anatomy"), "anatomy")
+    if ":" in options.model:
+        asked["model"] = _module(options.model)
     if options.largest_batch:
         if options.hardware is None:
             raise InvalidValueError("--largest-batch needs a device: mlsim anatomy MODEL HARDWARE")
-        most = largest_batch(model, hardware=options.hardware, **asked)
+        most = largest_batch(**asked)
         return as_json({"largest_batch": most}) if options.json else f"largest batch  {most:,}"
-    batch = number(options.batch_size, "--batch")
-    found = anatomy(model, hardware=options.hardware, batch_size=batch, **asked)
+    found = anatomy(**asked)
     _write(found, options)
     if options.json:
         return as_json(found.to_dict())
@@ -109,11 +93,8 @@ def _part(options: argparse.Namespace) -> dict[str, Any]:
     InvalidValueError
         If the view shows no part.
     """
-    part: dict[str, Any] = {}
-    if options.inside is not None:
-        part["inside"] = options.inside
-    if options.depth is not None:
-        part["depth"] = number(options.depth, "--depth")
+    told = {"inside": options.inside, "depth": options.depth}
+    part = {name: value for name, value in told.items() if value is not None}
     for name in part:
         if name not in PARTS.get(options.view, ()):
             able = ", ".join(view for view, names in PARTS.items() if name in names)

@@ -6,30 +6,52 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import (
-    anatomy,
-    calibrate,
-    claims,
-    footprint,
-    gemm,
-    load,
-    measure,
-    plan,
-    predict,
-    profile,
-    serve,
-    solve,
-    sweep,
-    train,
-    zoo,
-)
-from mlsim.cli.flags import flags_of, in_flags
-from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError, nearest
 
+# What each command is for, and the module of `mlsim.cli` that knows it.
+COMMANDS = {
+    "solve": ("doors", "run one network on one device"),
+    "explain": ("doors", "how a number is computed: equations, values, sources"),
+    "sweep": (
+        "doors",
+        "ask every combination of models, devices and other arguments, as a table or a folder",
+    ),
+    "gemm": ("doors", "one matrix product or linear layer, and whether low precision pays"),
+    "anatomy": ("anatomy", "what each layer of a network computes, holds and moves"),
+    "serve": ("doors", "serve a language model: time to first token, tokens per second, memory"),
+    "fit": ("doors", "in which number formats, batches and contexts a language model fits"),
+    "load": (
+        "doors",
+        "requests that keep coming: first token, tokens per second, queue, saturation",
+    ),
+    "plan": ("doors", "which machines, how many and how laid out, serve so many requests in time"),
+    "train": ("doors", "train a model: time, memory and cost; and, given a place, its footprint"),
+    "footprint": ("doors", "energy, carbon and water of a service, or of device-hours"),
+    "check-claim": ("doors", "whether a claimed speed can be true, and what would make it true"),
+    "predict": (
+        "files",
+        "predictions for a table of cases, each with its bound, its band and its reasons",
+    ),
+    "calibrate": (
+        "files",
+        "how a few measurements of your own correct the predictions for their device",
+    ),
+    "measure": (
+        "machine",
+        "the ceilings of this machine: bandwidths by level, products, starts, disk (a minute)",
+    ),
+    "time": ("machine", "wall, user, system and waiting time of a program"),
+    "profile": ("machine", "what a profiler's file says, what limits it, and what to try first"),
+    "profile-command": ("machine", "print the commands that profile a script"),
+    "zoo": (
+        "files",
+        "models, devices and systems, each figure with its source; check a file of one's own",
+    ),
+}
 EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
   mlsim sweep ResNet50 V100,A100,H100 --batch 1,256 --precision fp16,int8 --json
@@ -76,12 +98,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warn
         try:
-            print(options.run(options))
+            print(options.module.run(options))
         except MlsimError as error:
-            print(f"mlsim: {in_flags(str(error), flags_of(options.parser))}", file=sys.stderr)
+            from mlsim.cli.flags import DOES_NOT_FIT, REFUSED, in_flags
+
+            rows = options.module.rows_of(options.name)
+            print(f"mlsim: {in_flags(str(error), rows)}", file=sys.stderr)
             return DOES_NOT_FIT if isinstance(error, DoesNotFitError) else REFUSED
         except BrokenPipeError:
-            return REFUSED
+            return 1
     return int(options.code)
 
 
@@ -91,21 +116,29 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the arguments; refuse a command or a flag that isn't there with the nearest one."""
-    parser, commands = _parser()
     name = arguments[0] if arguments else ""
-    if name and name not in commands and not name.startswith("-"):
-        parser.error(f"there is no command {name!r}.{nearest(name, commands)}")
-    options, rest = parser.parse_known_args(arguments)
+    if name not in COMMANDS:
+        parser = _overview()
+        if name and not name.startswith("-"):
+            parser.error(f"there is no command {name!r}.{nearest(name, COMMANDS)}")
+        parser.parse_args(arguments)  # prints the help or the version, or says what is missing
+    module = import_module(f"mlsim.cli.{COMMANDS[name][0]}")
+    command = argparse.ArgumentParser(prog=f"mlsim {name}", description=COMMANDS[name][1])
+    module.add(name, command)
+    if name != "profile-command":
+        command.add_argument("--json", action="store_true", help="print JSON, values with units")
+    options, rest = command.parse_known_args(arguments[1:])
     if rest:
-        own: argparse.ArgumentParser = options.parser
-        flags = [flag for each in own._actions for flag in each.option_strings]
+        flags = [flag for each in command._actions for flag in each.option_strings]
         wrong = next((each for each in rest if each.startswith("-")), rest[0])
-        hint = nearest(wrong.partition("=")[0], flags) or f" See {own.prog} --help."
-        own.error(f"unrecognized arguments: {' '.join(rest)}.{hint}")
+        hint = nearest(wrong.partition("=")[0], flags) or f" See {command.prog} --help."
+        command.error(f"unrecognized arguments: {' '.join(rest)}.{hint}")
+    options.name, options.module = name, module
     return options
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _overview() -> argparse.ArgumentParser:
+    """Return what `mlsim --help` prints: the commands, each in a line."""
     parser = argparse.ArgumentParser(
         prog="mlsim",
         description="Predict what a model does on a device, before running it.",
@@ -114,25 +147,6 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    groups = (
-        *(
-            solve,
-            sweep,
-            gemm,
-            anatomy,
-            serve,
-            load,
-            plan,
-            train,
-            footprint,
-            claims,
-            predict,
-            calibrate,
-        ),
-        *(measure, profile, zoo),
-    )
-    for group in groups:
-        group.add(commands)
-    for each in commands.choices.values():
-        each.set_defaults(parser=each)
-    return parser, commands.choices
+    for name, (_, text) in COMMANDS.items():
+        commands.add_parser(name, help=text)
+    return parser

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError, check_whole
+from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
+from mlsim.parameters import check
 from mlsim.precision import Precision, precision as find_precision
-from mlsim.solvers.claims.checked import Checked, check
+from mlsim.solvers.claims.checked import Checked, check as judge
 from mlsim.solvers.claims.claim import METRICS, MFU, claims
 from mlsim.solvers.claims.machine import (
-    MOST_DEVICES,
     SHORTEST_OUTPUT,
     SHORTEST_PROMPT,
     Machine,
 )
 from mlsim.solvers.claims.network_machine import NetworkMachine
 from mlsim.solvers.formats import formats
-from mlsim.solvers.inputs import validate
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
@@ -97,7 +96,16 @@ def check_claim(
     >>> checked.remedies.batch, checked.remedies.format, checked.remedies.devices
     (9, None, 9)
     """
-    claimed = claims({name: value for name, value in locals().items() if name in METRICS})
+    claimed = claims(
+        {
+            "tokens_per_second": tokens_per_second,
+            "tokens_per_second_per_user": tokens_per_second_per_user,
+            "time_per_output_token": time_per_output_token,
+            "time_to_first_token": time_to_first_token,
+            "samples_per_second": samples_per_second,
+            "mfu": mfu,
+        }
+    )
     if not claimed:
         raise InvalidValueError(
             f"nothing is claimed. Give at least one of {', '.join(METRICS)}, such as "
@@ -108,9 +116,9 @@ def check_claim(
     stated: dict[str, Any] = {
         "device": device,
         "devices": _devices(devices, where),
-        "batch": None if batch_size is None else _whole("batch_size", batch_size),
+        "batch": None if batch_size is None else check("batch_size", batch_size),
     }
-    allowed = _tolerance(tolerance)
+    allowed = check("tolerance", tolerance)
     if not isinstance(found, Transformer):
         given = (prompt_tokens, output_tokens, weights, activations, kv_cache)
         if any(each is not None for each in given):
@@ -120,7 +128,7 @@ def check_claim(
             )
         kind = find_precision("fp16" if precision is None else precision)
         network = resolve.network(found)
-        return check(NetworkMachine(network, formats=kind, **stated), claimed, allowed)
+        return judge(NetworkMachine(network, formats=kind, **stated), claimed, allowed)
     chosen = formats(
         precision,
         weights,
@@ -136,12 +144,16 @@ def check_claim(
         found,
         formats=chosen,
         training=training,
-        prompt=shortest if prompt_tokens is None else _whole("prompt_tokens", prompt_tokens),
-        output=_output(output_tokens),
+        prompt=shortest if prompt_tokens is None else check("prompt_tokens", prompt_tokens),
+        output=(
+            SHORTEST_OUTPUT
+            if output_tokens is None
+            else max(check("output_tokens", output_tokens), SHORTEST_OUTPUT)
+        ),
         **stated,
     )
     _check_kind(found, claimed)
-    return check(machine, claimed, allowed)
+    return judge(machine, claimed, allowed)
 
 
 def _check_kind(model: Transformer, claimed: Any) -> None:
@@ -158,37 +170,14 @@ def _check_kind(model: Transformer, claimed: Any) -> None:
             )
 
 
-def _output(value: Any) -> int:
-    """Return the length of an answer; one that is unstated is as short as can be."""
-    return (
-        SHORTEST_OUTPUT if value is None else max(_whole("output_tokens", value), SHORTEST_OUTPUT)
-    )
-
-
-def _whole(name: str, value: Any) -> int:
-    found = validate(name, value, whole=True)
-    if getattr(found, "ndim", 0):
-        raise InvalidValueError(f"{name} must be one number: check one claim at a time.")
-    return int(found)
-
-
 def _devices(value: Any, where: Device | System) -> int:
     there = where.devices if isinstance(where, System) else None
     if value is None:
         return there or 1
-    check_whole("devices", value, most=MOST_DEVICES)
+    check("devices", value, "check_claim")
     if there and value > there:
         raise InvalidValueError(
             f"{where.name} has {there} devices, not {value}. Name the device itself, such as "
             f"hardware={where.device.key.rpartition('.')[2]!r}, to have any number of it."  # type: ignore[union-attr]
         )
     return int(value)
-
-
-def _tolerance(value: Any) -> float:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not usable or not 0 <= value < 10:
-        raise InvalidValueError(
-            f"tolerance must be a share from 0 up, such as {TOLERANCE}; not {value!r}."
-        )
-    return float(value)

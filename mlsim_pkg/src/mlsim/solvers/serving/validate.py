@@ -33,8 +33,8 @@ _FIXED = (*ASKED, "data_parallel", "pipeline_parallel", "tokens_per_step")
 _SHARES = ("memory_bound_share", "compute_bound_share", "network_share")
 
 _LARGER: dict[type, str] = {
-    System: "a larger system or a cluster: one of Clusters, or Cluster('mine', node, nodes=..., "
-    "link_bandwidth='400 Gb/s')",
+    System: "a larger system or a cluster: one of the zoo, a .toml file, or "
+    "Cluster('mine', node, nodes=..., link_bandwidth='400 Gb/s')",
     Cluster: "a larger cluster",
 }
 # New tokens of a decoder where nobody says how many.
@@ -160,9 +160,9 @@ def _divided(
         have = (
             f"{hardware.name} has {there:,}. Use fewer, or {_LARGER[type(hardware)]}."
             if not isinstance(hardware, Device)
-            else f"{hardware.name} is one device. Give a system of them, such as "
-            f"System('my node', device, devices={parallelism.devices}, "
-            "link_bandwidth='450 GB/s'), or one of Systems."
+            else f"{hardware.name} is one device. Give a system of them: one of the zoo, a "
+            f".toml file, or System('my node', device, devices={parallelism.devices}, "
+            "link_bandwidth='450 GB/s')."
         )
         raise InvalidValueError(f"{product} needs {parallelism.devices} devices; {have}")
     if isinstance(hardware, Cluster):
@@ -205,5 +205,5 @@ def too_long(model: Transformer, tokens: float) -> str:
     return (
         f"a sequence of {tokens:,.0f} tokens (prompt and output) is longer than the context "
         f"of {model.name}, {model.context:,}. Shorten it; if you know that the model was "
-        "extended, use dataclasses.replace(model, context=...)."
+        "extended, give a config.json that says so, or dataclasses.replace(model, context=...)."
     )

@@ -120,8 +120,8 @@ def _copies(asked: Asked) -> int:
         have = "is one" if there == 1 else f"has {there:,}"
         raise InvalidValueError(
             f"data_parallel = {copies:,} needs {copies:,} devices; {asked.hardware.name} {have}. "
-            "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
-            "nodes=..., link_bandwidth='200 Gb/s')."
+            "Use fewer, or give a larger system: one of the zoo, a .toml file, or Cluster('mine', "
+            "node, nodes=..., link_bandwidth='200 Gb/s')."
         )
     return copies
 

@@ -82,7 +82,8 @@ def _check_free(asked: Asked) -> None:
     both = [name for name, usual in _CHOSEN.items() if getattr(asked, name) != usual]
     if both:
         raise InvalidValueError(
-            f"search=True chooses {', '.join(both)} itself: leave that out, or leave out search."
+            f"search=True chooses {', '.join(f'{name}=' for name in both)} itself: leave that "
+            "out, or search=True."
         )
 
 

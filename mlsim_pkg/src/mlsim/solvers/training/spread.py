@@ -47,8 +47,8 @@ def parallelism_of(asked: Asked) -> Parallelism:
         raise InvalidValueError(
             f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.hardware.name} "
             f"{have}. "
-            "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
-            "nodes=..., link_bandwidth='200 Gb/s')."
+            "Use fewer, or give a larger system: one of the zoo, a .toml file, or Cluster('mine', "
+            "node, nodes=..., link_bandwidth='200 Gb/s')."
         )
     check_exchange(asked.hardware, expert, tensor)
     _check_model(asked, parallelism)

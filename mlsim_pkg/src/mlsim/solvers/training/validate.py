@@ -218,8 +218,8 @@ def _sequence(asked: Asked) -> float:
     if tokens > model.context:
         raise InvalidValueError(
             f"sequences of {tokens:,.0f} tokens are longer than the context of {model.name}, "
-            f"{model.context:,}. Shorten them; if you know that the model was extended, use "
-            "dataclasses.replace(model, context=...)."
+            f"{model.context:,}. Shorten them; if you know that the model was extended, give a "
+            "config.json that says so, or dataclasses.replace(model, context=...)."
         )
     context = whole("context_parallel", asked.context_parallel)
     if tokens % context:
