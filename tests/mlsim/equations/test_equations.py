@@ -32,9 +32,8 @@ from mlsim.quantities import term
 from mlsim.records.references import references
 from mlsim.solvers.calibrated import ONCE
 from mlsim.solvers.footprint.account import equations_by
-from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 from mlsim.solvers.forward.configuration import SOLVER
-from mlsim.solvers.forward.on_chip import with_cache
+from mlsim.solvers.forward.kinds import CALIBRATED_SOLVER, with_cache
 from mlsim.solvers.gemm.layer import equations_for as layer_equations
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.units import DEFINITIONS

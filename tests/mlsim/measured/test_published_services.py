@@ -19,7 +19,7 @@ from mlsim.measured import (
     memory_spaces,
     published_rate,
 )
-from mlsim.solvers.derivation import literal
+from mlsim.solvers.explain import literal
 from mlsim.systems import System
 
 BY_ID = {row.id: row for row in serving_measurements()}

@@ -28,7 +28,7 @@ from mlsim.measured import (
 from mlsim.measured.tables import Table
 from mlsim.records import DATA
 from mlsim.records.references import references
-from mlsim.solvers.derivation import literal
+from mlsim.solvers.explain import literal
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "measured"
 SERVED = inference.serving_measurements()

@@ -17,10 +17,9 @@ from mlsim import Engine, Systems, show
 from mlsim.equations.registry import EQUATIONS
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Band
+from mlsim.solvers.answer import Answer, Band, Report, shown
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report, shown
 from mlsim.zoo import resolve
 
 

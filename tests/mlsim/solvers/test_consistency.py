@@ -15,9 +15,9 @@ from mlsim import Engine
 from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
 from mlsim.parameters import COUNTS
 from mlsim.quantities import VOCABULARY, term
-from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import kind_of
+from mlsim.solvers.question import check_consistent, check_shares
 from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.training.names import TRAINING_GIVABLE
 from mlsim.solvers.training.plan import equations_for

@@ -14,7 +14,7 @@ import pytest
 from mlsim.equations import EQUATIONS
 from mlsim.quantities import term
 from mlsim.records.references import references
-from mlsim.solvers.derivation import as_card, as_markdown, as_note, as_origin, as_text
+from mlsim.solvers.explain import as_card, as_markdown, as_note, as_origin, as_text
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.units import text
 

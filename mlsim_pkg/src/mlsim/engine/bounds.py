@@ -43,5 +43,5 @@ def bound_of(answer: Answer) -> Any:
     if isinstance(answer, Serving):
         return Serving(replace(answer.service, estimate="bound"), check_memory=False)
     run: Any = answer.run  # type: ignore[attr-defined]
-    least = type(answer)(replace(run, estimate="bound"), check_memory=False)  # type: ignore[misc]
+    least = type(answer)(replace(run, estimate="bound"), check_memory=False)
     return float(least.value("step_time"))

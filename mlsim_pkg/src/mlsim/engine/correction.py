@@ -17,8 +17,7 @@ from mlsim.engine.factors import SHARE, Factor, factor_of
 from mlsim.engine.own_rows import KINDS, OwnRow
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer
-from mlsim.solvers.reports import Report
+from mlsim.solvers.answer import Answer, Report
 from mlsim.units import text
 
 # Kind of each result that can be corrected, and whether it is a time.

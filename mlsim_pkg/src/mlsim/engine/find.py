@@ -10,7 +10,7 @@ from mlsim.engine.sweeps.question import door_for
 from mlsim.errors import InvalidValueError
 from mlsim.precision import Precision
 from mlsim.quantities import term
-from mlsim.solvers.forward import inverse as of_network
+from mlsim.solvers.forward import configuration as of_network
 from mlsim.solvers.inputs import validate
 
 

@@ -13,7 +13,7 @@ from mlsim.engine.sweeps.rows import Block
 from mlsim.engine.sweeps.runner import Progress, run, say
 from mlsim.engine.sweeps.table import BORROWED, UNITS, as_table
 from mlsim.errors import InvalidValueError, NotMeasuredError
-from mlsim.solvers.reports import plain
+from mlsim.solvers.answer import plain
 from mlsim.units import text
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ from mlsim.equations import (
     step,
     training_causes as of_training,
 )
-from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, NETWORK_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.answer import (
+    COMPUTE_BOUND,
+    MEMORY_BOUND,
+    NETWORK_BOUND,
+    OVERHEAD_BOUND,
+    Report,
+    plain,
+)
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report, plain
 
 # The label of each cause, and which quantity of a calibrated step is its share of the time.
 LABELS: Mapping[str, str] = {

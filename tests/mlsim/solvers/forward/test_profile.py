@@ -14,8 +14,8 @@ from refusals import answered
 
 from mlsim import Device, Engine, Hardware, Model, Models, Profile, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
-from mlsim.solvers.forward import calibrated_configuration, configuration
-from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
+from mlsim.solvers.forward import configuration, kinds
+from mlsim.solvers.forward.kinds import CALIBRATED_SOLVER
 
 TOO_MANY = 1_000_000
 PRINTED = kept.blocks("profiles.txt")
@@ -174,7 +174,7 @@ def test_an_answer_of_measured_rates_says_its_program_and_whose_rates_they_are(s
 
 
 def test_folded_plans_are_kept_up_to_a_number_of_them(solve, monkeypatch) -> None:
-    for module, estimate in ((configuration, "roofline"), (calibrated_configuration, "calibrated")):
+    for module, estimate in ((configuration, "roofline"), (kinds, "calibrated")):
         monkeypatch.setattr(module, "MOST_KEPT", 2)
         model = replace(Models.ResNet18, name=estimate)
         counts = []

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers.anatomy.limits import EPOCHS, question
 from mlsim.solvers.anatomy.runs import free, required
+from mlsim.solvers.answer import Report
 from mlsim.solvers.explain import Explanation, solved
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report
 from mlsim.units import held, text
 from mlsim.values.attributes import result
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report
 from mlsim.values.attributes import count, result
 
 # What the closed forms tell of arrivals at random, and of users who wait.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report, plain
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
@@ -16,7 +16,6 @@ from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, each_req
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.noted import of_context
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.equations.claimed import half_output
 from mlsim.errors import WrongKindError
+from mlsim.solvers.answer import Report
 from mlsim.solvers.claims import claims_report
 from mlsim.solvers.claims.claim import MFU, SAMPLES, Claim
 from mlsim.solvers.claims.judge import (
@@ -21,8 +22,7 @@ from mlsim.solvers.claims.judge import (
 )
 from mlsim.solvers.claims.machine import Machine
 from mlsim.solvers.claims.remedies import Remedies, remedies
-from mlsim.solvers.derivation import as_card
-from mlsim.solvers.reports import Report
+from mlsim.solvers.explain import as_card
 from mlsim.units import MEMORY
 from mlsim.values import Origin, of_base
 

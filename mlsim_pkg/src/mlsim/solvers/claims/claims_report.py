@@ -6,11 +6,11 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from mlsim.solvers.answer import Report
 from mlsim.solvers.claims.claim import MFU
 from mlsim.solvers.claims.judge import IMPOSSIBLE, PLAUSIBLE, POSSIBLE, Finding
 from mlsim.solvers.claims.machine import MOST_BATCH, Machine
 from mlsim.solvers.question import Known
-from mlsim.solvers.reports import Report
 from mlsim.units import held, text
 
 if TYPE_CHECKING:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.footprint.account import RESULTS, Account
 from mlsim.solvers.footprint.entries import LEFT_OUT
 from mlsim.solvers.footprint.footprint_report import INNER, entry, inputs, report
 from mlsim.solvers.footprint.interval import Interval
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
-from mlsim.solvers.reports import Report
 from mlsim.units import customary
 from mlsim.values.attributes import count, result
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
+from mlsim.solvers.answer import Report
 from mlsim.solvers.footprint.interval import Interval, digits, written
-from mlsim.solvers.reports import Report
 
 if TYPE_CHECKING:
     from mlsim.solvers.footprint.footprint import Footprint

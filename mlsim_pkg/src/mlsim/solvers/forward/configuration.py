@@ -6,24 +6,27 @@ operator table of the model, all operators at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import Equation, equations_of, memory, roofline
 from mlsim.equations.graph import Run, fold
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, UnreachableError, unknown_name
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
-from mlsim.solvers.question import Known, Question, recorded
+from mlsim.solvers.question import Known, Question, check_consistent, check_shares, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network
 from mlsim.workloads.operators import NetworkOperators
 
 if TYPE_CHECKING:
+    import pandas
+
     from mlsim.hardware.relatives import Loan
+
 
 # The equations of this question. Those of layers have been used when the model
 # was lowered; those of a language model's steps answer another.
@@ -97,6 +100,13 @@ class Configuration:
         return ()
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        from mlsim.solvers.noted import of_device
+
+        return tuple(of_device(self.device))
+
+    @property
     def equations(self) -> tuple[Equation, ...]:
         """The equations that answer the question."""
         return with_lookups(SOLVER) if self.model.operators.table_parameters else SOLVER
@@ -112,8 +122,6 @@ class Configuration:
         """
         if not self.given:
             return
-        from mlsim.solvers.consistency import check_consistent, check_shares
-
         _ = self.shape  # refuses arrays that don't broadcast
         check_consistent(self.equations, self.given, {"batch_size": self.batch_size})
         shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
@@ -208,3 +216,88 @@ class Configuration:
             known = {**asked.known, **table.arrays}
             run = table.cache[key] = fold(asked.plan(*wanted), known, ("batch_size",))
         return run({"batch_size": self.batch_size})
+
+
+# What may be varied: the batch, and all that is known of device and format.
+VARIABLE = (
+    "batch_size",
+    "peak_flops",
+    "memory_bandwidth",
+    "memory_capacity",
+    "bytes_per_parameter",
+    "bytes_per_element",
+)
+
+
+def find(
+    configuration: Configuration,
+    vary: str,
+    target: str,
+    value: float,
+    between: tuple[float, float] | None,
+) -> float:
+    """Return the smallest value of `vary` at which `target` reaches `value`.
+
+    A result may jump (a share does, when an operator changes sides): then it is
+    the place of the jump. A batch is a whole number: the first that reaches it.
+
+    Raises
+    ------
+    UnknownNameError
+        If `vary` or `target` can't be varied or computed.
+    UnreachableError
+        If the result does not reach the value in the range; says which range
+        of results it covers.
+    """
+    from mlsim.solvers.searching import bisect, not_reached, scan
+
+    if vary not in VARIABLE:
+        raise unknown_name("quantity that can be varied", vary, VARIABLE)
+    allowed = configuration.givable
+    if target not in allowed:
+        raise unknown_name("result", target, allowed)
+    low, high = between or _range(configuration, vary)
+    at = _function(configuration, vary, target)
+    points = scan(low, high, whole=vary == "batch_size")
+    results = at(points) - value
+    if results[0] == 0:
+        return float(points[0])
+    changes = (results[:-1] * results[1:] <= 0).nonzero()[0]
+    if not len(changes):
+        words = not_reached(vary, target, value, points, results + value)
+        raise UnreachableError(f"{words} In {configuration.why}." if configuration.why else words)
+    first = int(changes[0])
+    low, high = float(points[first]), float(points[first + 1])
+    return bisect(at, value, low, high, whole=vary == "batch_size")
+
+
+def _range(configuration: Configuration, vary: str) -> tuple[float, float]:
+    """Return where to look: a thousandth to a thousand times what is known."""
+    if vary == "batch_size":
+        return 1.0, 1e6
+    known = float(configuration.question.known[vary])
+    return known / 1000, known * 1000
+
+
+def _function(configuration: Configuration, vary: str, target: str) -> Callable[[Any], Any]:
+    """Return the result as a function of an array of values of `vary`."""
+
+    def at(values: Any) -> Any:
+        if vary == "batch_size":
+            changed = replace(configuration, batch_size=values)
+        else:
+            changed = replace(configuration, given={**configuration.given, vary: values})
+        return changed.question.evaluate(target)[target]
+
+    return at
+
+
+def sensitivity(configuration: Configuration, target: str) -> pandas.DataFrame:
+    """Return how much a result changes with each input, as a table; see `elasticities`."""
+    from mlsim.solvers.searching import elasticities
+
+    known = configuration.question.known
+    return elasticities(
+        ((name, float(known[name])) for name in VARIABLE),
+        lambda name: _function(configuration, name, target),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.parameters import CALIBRATED, validate, validate_given
@@ -14,8 +14,19 @@ from mlsim.solvers.answer import (
     DOES_NOT_FIT,
     MEMORY_BOUND,
     Answer,
+    Column,
+    Form,
+    Row,
+    banded,
+    doubts,
+    memory_used,
+    noted,
+    plain,
+    seconds,
+    short,
+    with_unit,
 )
-from mlsim.solvers.forward.configuration import Configuration
+from mlsim.solvers.forward.configuration import Configuration, sensitivity
 from mlsim.solvers.question import Question
 from mlsim.units import held
 from mlsim.values.attributes import count, result
@@ -25,10 +36,8 @@ if TYPE_CHECKING:
     import pandas
 
     from mlsim.hardware import Device
-    from mlsim.hardware.relatives import Loan
     from mlsim.software import Software
     from mlsim.solvers.causes import Causes
-    from mlsim.solvers.reports import Report
     from mlsim.workloads.model import Network
 
 # Where activations are between two operators, unless a cache may keep them.
@@ -51,6 +60,73 @@ _NEEDS_MEMORY = frozenset(
 )
 
 
+def _bottleneck(profile: Profile) -> str:
+    """Return what binds, and for how much of the time."""
+    if not profile.configuration.calibrated:
+        share = profile.value("memory_bound_share")
+        return f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)"
+    from mlsim.solvers.causes import written
+
+    return f"{profile.bottleneck}: {written(profile.causes)} of the time"
+
+
+def _formats(profile: Profile) -> str:
+    return profile.configuration.why
+
+
+def _software(profile: Profile) -> str:
+    return profile.configuration.labels.get("software", "")
+
+
+def _estimate(profile: Profile) -> str:
+    return profile.configuration.labels["estimate"]
+
+
+def _caused(profile: Profile) -> bool:
+    """Tell whether JSON says what the time goes into."""
+    return profile.configuration.calibrated and profile.shows_times
+
+
+_FORM = Form(
+    title=lambda profile: (
+        f"{profile.model.name} on {profile.hardware.name}, {profile.precision}, "
+        f"{_estimate(profile)}"
+    ),
+    rows=(
+        Row("batch size", lambda profile: str(profile.batch_size)),
+        Row("formats", _formats, note=True),
+        Row("software", _software, note=True),
+        Row("", noted, note=True),
+        Row("latency", "latency", timed=True),
+        banded("latency"),
+        Row("throughput", "throughput", timed=True),
+        Row("bottleneck", _bottleneck, timed=True),
+        Row("memory", lambda profile: memory_used(profile, "memory_capacity")),
+        Row("", doubts),
+        Row("feasible", lambda profile: "" if profile.shows_times else short(profile)),
+    ),
+    columns=(
+        Column("batch", 8, lambda profile: profile.batch_size),
+        Column("latency", 10, "latency", seconds),
+        Column("samples/s", 10, "throughput"),
+        Column("bottleneck", 0, lambda profile: profile.bottleneck, str),
+    ),
+    inputs={
+        "model": lambda profile: profile.model.name,
+        "hardware": lambda profile: profile.hardware.name,
+        "precision": lambda profile: profile.precision,
+        "formats_assumed": _formats,
+        "estimate": _estimate,
+        "software": _software,
+        "batch_size": lambda profile: with_unit(profile.batch_size, "sample"),
+        "feasible": lambda profile: plain(profile.feasible),
+        "bottleneck": lambda profile: plain(profile.bottleneck) if profile.shows_times else None,
+        "cause": lambda profile: profile.cause if _caused(profile) and not profile.shape else "",
+        "causes": lambda profile: plain(profile.causes) if _caused(profile) else "",
+    },
+)
+
+
 class Profile(Answer):
     """The answer for one configuration, or for an array of them.
 
@@ -66,6 +142,8 @@ class Profile(Answer):
     """
 
     noun = variable = "profile"
+    needs_memory = _NEEDS_MEMORY
+    form = _FORM
     reported = (
         "latency",
         "throughput",
@@ -79,16 +157,11 @@ class Profile(Answer):
     )
 
     def __init__(self, configuration: Configuration, *, check_memory: bool) -> None:
-        super().__init__(check_memory=check_memory)
+        super().__init__(configuration, check_memory=check_memory)
         self.configuration = configuration
         self._values = configuration.evaluate(
             "latency", "throughput", "memory_bound_share", "memory_required", "memory_free"
         )
-
-    @property
-    def question(self) -> Question:
-        """What is asked."""
-        return self.configuration.question
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -122,18 +195,6 @@ class Profile(Answer):
         return self.configuration.estimate
 
     @property
-    def loans(self) -> tuple[Loan, ...]:
-        """Constants of a calibrated answer that were measured on other devices, and on which."""
-        return self.configuration.loans
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What nobody asked for, and changes the answer by a tenth, in words."""
-        from mlsim.solvers.noted import of_device
-
-        return tuple(of_device(self.hardware))
-
-    @property
     def names(self) -> tuple[str, ...]:
         """What can be asked for by name."""
         results = (each for each in self.configuration.givable if each not in COLUMNS)
@@ -146,9 +207,6 @@ class Profile(Answer):
         if computed and name not in self._values and name not in COLUMNS:
             self._values.update(configuration.evaluate(name))
         return super()._value(name)
-
-    def _lasts(self, name: str) -> bool:
-        return name not in _NEEDS_MEMORY
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
@@ -313,8 +371,6 @@ class Profile(Answer):
             For an array of points: pick one by its index first.
         """
         self.one_point("sensitivity()")
-        from mlsim.solvers.forward.inverse import sensitivity
-
         self.value(name)
         return sensitivity(self.configuration, name)
 
@@ -324,17 +380,6 @@ class Profile(Answer):
         points = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
         estimate = self.configuration.labels["estimate"]
         return f"{self.model.name} on {self.hardware.name}, {points}, {self.precision}, {estimate}"
-
-    def _inputs(self) -> Mapping[str, Any]:
-        from mlsim.solvers.forward.profile_report import inputs
-
-        return inputs(self)
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        from mlsim.solvers.forward.profile_report import report
-
-        return report(self)
 
 
 def as_roofline(held: Configuration, given: Mapping[str, Any]) -> Configuration:
@@ -347,17 +392,12 @@ def as_roofline(held: Configuration, given: Mapping[str, Any]) -> Configuration:
 def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:
     """Return the kind of question for an estimate; the rates that were measured have their own."""
     if activations != IN_MEMORY:
-        from mlsim.solvers.forward.on_chip import on_chip
+        from mlsim.solvers.forward.kinds import on_chip
 
         return on_chip(estimate, activations)
     if estimate != CALIBRATED:
         return Configuration
-    return _calibrated_kind()
-
-
-@cache
-def _calibrated_kind() -> type[Configuration]:
-    from mlsim.solvers.forward.calibrated_configuration import CalibratedConfiguration
+    from mlsim.solvers.forward.kinds import CalibratedConfiguration
 
     return CalibratedConfiguration
 

@@ -9,7 +9,7 @@ from mlsim.equations import break_even as physics, equations_of
 from mlsim.equations.symbols import in_symbols, symbol, tex
 from mlsim.errors import InvalidValueError, UnreachableError, need
 from mlsim.quantities import term
-from mlsim.solvers.derivation import as_card, as_note
+from mlsim.solvers.explain import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED
 from mlsim.solvers.question import Known, Question
 from mlsim.values import Origin

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,14 @@ from mlsim.solvers.answer import (
     MEMORY_BOUND,
     OVERHEAD_BOUND,
     Answer,
+    Column,
+    Form,
+    Row,
+    doubts,
+    memory_used,
+    plain,
+    seconds,
+    with_unit,
 )
 from mlsim.solvers.gemm.layer import Layer, every_equation
 from mlsim.solvers.question import Question
@@ -25,7 +34,6 @@ if TYPE_CHECKING:
 
     from mlsim.hardware.device import Device
     from mlsim.solvers.gemm.break_even import BreakEven
-    from mlsim.solvers.reports import Report
 
 # What hangs on a baseline, which a device without 16 bits lacks.
 _COMPARED = ("baseline_time", "format_speedup")
@@ -36,6 +44,87 @@ _SHARES = {
     "compute_limited_share": COMPUTE_BOUND,
     "start_limited_share": OVERHEAD_BOUND,
 }
+
+
+_OF_KERNELS = (
+    *("flops", "input_bytes", "layer_weight_bytes", "output_bytes", "scale_bytes"),
+    *("bytes_moved", "compute_time", "memory_time", "operator_time"),
+)
+# Quantities that have no meaning for operands that memory does not hold.
+_NEEDS_MEMORY = frozenset(
+    each.yields
+    for each in every_equation()
+    if each.unit in ("s", "FLOP/s") or each.yields.endswith(("share", "speedup"))
+)
+
+
+def _parts(gemm: Gemm) -> list[tuple[str, str]]:
+    """Return rows with what the time goes into, and the time in 16 bits."""
+    rows = []
+    if gemm.value("casts_time"):
+        products, casts = (seconds(gemm.value(n)) for n in ("products_time", "casts_time"))
+        rows.append(("of which", f"{products} products, {casts} passes between formats"))
+    base = [each for each in gemm.layer.kernels if each.baseline_repeats]
+    if base and gemm.layer.precision != base[0].computes:
+        took = f"{seconds(gemm.value('baseline_time'))}: {gemm.value('format_speedup'):.2f}"
+        rows.append((f"in {base[0].computes}", f"{took} times as long"))
+    return rows
+
+
+def _bound(gemm: Gemm) -> str:
+    """Say what binds, and what limits the time to which part."""
+    names = {"arithmetic": "compute", "memory": "memory", "starts": "start"}
+    shares = {words: gemm.value(f"{name}_limited_share") for words, name in names.items()}
+    parts = ", ".join(f"{words} {share:.0%}" for words, share in shares.items() if share > 1e-9)
+    return f"{gemm.bottleneck} (time limited by {parts})"
+
+
+def _side(name: str) -> Callable[[Gemm], dict[str, Any]]:
+    return lambda gemm: with_unit(getattr(gemm.layer, name), "1")
+
+
+_FORM = Form(
+    title=lambda gemm: (
+        f"Linear layer on {gemm.hardware.name}, {gemm.layer.precision}, {gemm.layer.phase}"
+        f"{', fused' if gemm.layer.fused else ''}, {gemm.layer.estimate_words}"
+    ),
+    rows=(
+        Row("sides", lambda gemm: gemm._sides),
+        Row("time", "latency", timed=True),
+        Row("", _parts, timed=True),
+        Row("bottleneck", _bound, timed=True),
+        Row("intensity", "network_intensity", timed=True),
+        Row("operands", lambda gemm: memory_used(gemm, "memory_capacity")),
+        Row("", doubts),
+    ),
+    columns=(
+        Column("M", 9, lambda gemm: gemm.layer.rows),
+        Column("N", 9, lambda gemm: gemm.layer.outputs),
+        Column("K", 9, lambda gemm: gemm.layer.inputs),
+        Column("time", 10, "latency", seconds),
+        Column(
+            *("speed-up", 8),
+            lambda gemm: gemm.value("format_speedup") if gemm._compared else math.nan,
+            "{:.2f}".format,
+        ),
+        Column("bottleneck", 0, lambda gemm: gemm.bottleneck, str),
+    ),
+    inputs={
+        "hardware": lambda gemm: gemm.hardware.name,
+        "precision": lambda gemm: gemm.layer.precision,
+        "recipe": lambda gemm: gemm.layer.recipe.key if gemm.layer.recipe else None,
+        "phase": lambda gemm: gemm.layer.phase,
+        "fused": lambda gemm: gemm.layer.fused,
+        "estimate": lambda gemm: gemm.layer.estimate_words,
+        "M": _side("rows"),
+        "N": _side("outputs"),
+        "K": _side("inputs"),
+        "batch": _side("weight_sets"),
+        "feasible": lambda gemm: plain(gemm.feasible),
+        "bottleneck": lambda gemm: plain(gemm.bottleneck) if gemm.shows_times else None,
+        "kernels": lambda gemm: gemm.kernels if gemm.shows_times and not gemm.shape else "",
+    },
+)
 
 
 class Gemm(Answer):
@@ -51,6 +140,8 @@ class Gemm(Answer):
     """
 
     noun = variable = "gemm"
+    needs_memory = _NEEDS_MEMORY
+    form = _FORM
     reported = (
         "latency",
         "products_time",
@@ -67,14 +158,9 @@ class Gemm(Answer):
     )
 
     def __init__(self, layer: Layer, *, check_memory: bool = True) -> None:
-        super().__init__(check_memory=check_memory)
+        super().__init__(layer, check_memory=check_memory)
         self.layer = layer
         _ = self.question  # refuses what has no peak, or was not measured
-
-    @cached_property
-    def question(self) -> Question:
-        """What is asked."""
-        return self.layer.question
 
     @property
     def hardware(self) -> Device:
@@ -110,9 +196,6 @@ class Gemm(Answer):
             if not self.shape:
                 self._values |= {each: float(self._values[each]) for each in _TOGETHER}
         return super()._value(name)
-
-    def _lasts(self, name: str) -> bool:
-        return name not in _NEEDS_MEMORY
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
@@ -289,28 +372,5 @@ class Gemm(Answer):
             f"{layer.estimate_words}"
         )
 
-    def _inputs(self) -> Mapping[str, Any]:
-        from mlsim.solvers.gemm.report import inputs
-
-        return inputs(self)
-
     def _reported(self) -> tuple[str, ...]:
         return tuple(name for name in self.reported if name in self.names)
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        from mlsim.solvers.gemm.report import report
-
-        return report(self)
-
-
-_OF_KERNELS = (
-    *("flops", "input_bytes", "layer_weight_bytes", "output_bytes", "scale_bytes"),
-    *("bytes_moved", "compute_time", "memory_time", "operator_time"),
-)
-# Quantities that have no meaning for operands that memory does not hold.
-_NEEDS_MEMORY = frozenset(
-    each.yields
-    for each in every_equation()
-    if each.unit in ("s", "FLOP/s") or each.yields.endswith(("share", "speedup"))
-)

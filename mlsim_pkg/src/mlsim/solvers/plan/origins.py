@@ -50,7 +50,7 @@ def _is_price(option: Option, name: str) -> bool:
 
 def origin_of(option: Option, name: str, value: Quantity) -> Origin:
     """Return how a result of a plan came to be, for the value that asks."""
-    from mlsim.solvers.derivation import as_card, as_note
+    from mlsim.solvers.explain import as_card, as_note
 
     words = name.replace("_", " ")
     brief = f"{words} = {value.in_full} (plan: {literal(option.name)})"
@@ -109,7 +109,7 @@ def bought(known: Known) -> Quantity:
     price = float(question.value("device_price"))
 
     def origin(value: Quantity) -> Origin:
-        from mlsim.solvers.derivation import as_card, as_note
+        from mlsim.solvers.explain import as_card, as_note
 
         derivation = Explanation(question, "device_price").to_dict()
         words = "price of a device that is bought"

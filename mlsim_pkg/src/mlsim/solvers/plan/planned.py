@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, Suggesting
+from mlsim.solvers.answer import Report
 from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
 from mlsim.solvers.plan.origins import price_words
 from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, row
-from mlsim.solvers.reports import Report
 from mlsim.units import text
 from mlsim.values import Origin, of_base
 

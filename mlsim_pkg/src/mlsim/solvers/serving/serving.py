@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.serving_counts import middle_cached_tokens
 from mlsim.errors import WrongKindError
-from mlsim.solvers.answer import DOES_NOT_FIT, Answer
+from mlsim.solvers.answer import DOES_NOT_FIT, Answer, Report, plain
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import ARRAYS, Question
-from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.serving.capacity import longest_context
 from mlsim.solvers.serving.contexts import check_context, decode_contexts, filling_share
 from mlsim.solvers.serving.phase import step_question, steps_at_once, whole_question

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.answer import OVERHEAD_BOUND
-from mlsim.solvers.reports import Report, plain
+from mlsim.solvers.answer import OVERHEAD_BOUND, Report, plain
 from mlsim.units import held, text
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import Any
 
 from mlsim.equations import speculation as rounds
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report, plain
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.searching import bisect, scan
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service

@@ -9,10 +9,10 @@ from typing import Any
 
 from mlsim.errors import WrongKindError
 from mlsim.hardware.relatives import Loan
+from mlsim.solvers.answer import Report
 from mlsim.solvers.load import Load
 from mlsim.solvers.noted import farthest
 from mlsim.solvers.question import Question
-from mlsim.solvers.reports import Report
 from mlsim.solvers.serving.pools import Pools
 from mlsim.solvers.serving.result_names import MEMORY
 from mlsim.solvers.serving.serving import Serving

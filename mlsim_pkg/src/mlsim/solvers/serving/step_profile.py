@@ -14,6 +14,8 @@ from mlsim.solvers.answer import (
     NETWORK_BOUND,
     OVERHEAD_BOUND,
     Answer,
+    Report,
+    plain,
 )
 from mlsim.solvers.causes import (
     DECIDING,
@@ -25,7 +27,6 @@ from mlsim.solvers.causes import (
 )
 from mlsim.solvers.explain import operator_rows
 from mlsim.solvers.question import Question
-from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.serving.service import Service

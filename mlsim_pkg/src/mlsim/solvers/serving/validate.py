@@ -12,10 +12,9 @@ from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.software import Software
 from mlsim.solvers import calibrated
-from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.inputs import check_estimate, validate, validate_given
-from mlsim.solvers.question import Question
+from mlsim.solvers.question import Question, check_consistent, check_shares
 from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import ASKED, Service

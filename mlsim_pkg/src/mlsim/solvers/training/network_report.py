@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.solvers.reports import Report, plain
+from mlsim.solvers.answer import Report, plain
 from mlsim.solvers.training.training_report import limits, memory_rows, spent, whole_words
 from mlsim.units import text
 

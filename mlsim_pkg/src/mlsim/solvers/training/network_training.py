@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsim.errors import InvalidValueError
+from mlsim.solvers.answer import Report
 from mlsim.solvers.load import Load
-from mlsim.solvers.reports import Report
 from mlsim.solvers.training import network_report
 from mlsim.solvers.training.network_run import NetworkRun
 from mlsim.solvers.training.plan import NETWORK_TRAINING

@@ -9,8 +9,8 @@ from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision
 from mlsim.solvers.calibrated import made_by
-from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate_given
+from mlsim.solvers.question import check_consistent, check_shares
 from mlsim.solvers.training.arguments import (
     gradients_format,
     one_number,

@@ -10,10 +10,9 @@ from mlsim import records
 from mlsim.equations import equations_of, run
 from mlsim.errors import InvalidValueError
 from mlsim.records import Figure
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.reports import Report
 from mlsim.units import text
 from mlsim.values.attributes import count
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnreachableError
-from mlsim.solvers.answer import Answer
+from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.causes import (
     TRAINING_SHARES,
     Causes,
@@ -21,7 +21,6 @@ from mlsim.solvers.causes import (
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
-from mlsim.solvers.reports import Report
 from mlsim.solvers.training.names import (
     PARTS,
     SIZES,

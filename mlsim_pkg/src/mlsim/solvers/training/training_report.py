@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.solvers.reports import Report, plain
+from mlsim.solvers.answer import Report, plain
 from mlsim.units import held, text
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.calibrated import made_by
-from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, check_flag, validate_given
+from mlsim.solvers.question import check_consistent, check_shares
 from mlsim.solvers.training.arguments import (
     gradients_format,
     one_number,
