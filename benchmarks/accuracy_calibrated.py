@@ -20,10 +20,11 @@ from pathlib import Path
 from serving_cases import cases, predict_all, speed_ratio
 from tables import lay_out
 
-from mlsim import Engine, Hardware, Systems, measurements
+from mlsim import Engine, Hardware, Systems
 from mlsim.errors import NotMeasuredError, UnsupportedPrecisionError
 from mlsim.hardware.device_calibration import calibrated_devices, calibration
 from mlsim.hardware.measured_kernels import ProductRow
+from mlsim.measured import measurements
 from mlsim.systems.link_calibration import link_calibration
 
 ESTIMATES = ("roofline", "calibrated")

@@ -11,24 +11,18 @@ import kept
 import pytest
 import refusals
 
-from mlsim import (
-    Clusters,
-    Engine,
-    Hardware,
-    Models,
-    System,
-    Training,
+from mlsim import Clusters, Engine, Hardware, Models, System, Training, show
+from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.hardware.measured_kernels import in_place
+from mlsim.measured import (
     failures,
     measurements,
     power_measurements,
     prices,
     published_runs,
     serving_measurements,
-    show,
     training_measurements,
 )
-from mlsim.errors import InvalidValueError, UnknownNameError
-from mlsim.hardware.measured_kernels import in_place
 from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.values import quantity
 from mlsim.zoo import resolve

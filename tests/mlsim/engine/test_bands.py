@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine, measurements, serving_measurements, show, training_measurements
+from mlsim import Engine, show
 from mlsim.engine import rival_scores
 from mlsim.engine.accuracy import KINDS, Scored, score, shelf
 from mlsim.engine.bounds import bound_of, device_of, estimate_of
@@ -19,7 +19,7 @@ from mlsim.engine.predict.bands import KIND, SHARE, band as band_of_cases, held,
 from mlsim.engine.recorded_scores import borrowed_scores
 from mlsim.errors import UnknownNameError
 from mlsim.hardware.relatives import LEVELS, NOBODY, Loan, Relatives
-from mlsim.measured import network_steps
+from mlsim.measured import measurements, network_steps, serving_measurements, training_measurements
 
 CALIBRATED: dict[str, Any] = {"estimate": "calibrated"}
 SERVED = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8}

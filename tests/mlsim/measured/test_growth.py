@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from refusals import answered
 
-from mlsim import Hardware, language_models
+from mlsim import Hardware
 from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.measured import language_models
 from mlsim.measured.growth import accelerators, fit_growth, growth_of, records, years
 
 MODELS: Any = language_models()

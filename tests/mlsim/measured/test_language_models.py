@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from kept import cases
 
-from mlsim import Hardware, Models, Transformer, language_models
+from mlsim import Hardware, Models, Transformer
 from mlsim.errors import DataFileError, UnknownNameError
+from mlsim.measured import language_models
 from mlsim.measured.growth import FACTS, FILE, WEIGHTS, language_model_facts, load_facts
 from mlsim.records.references import references
 from mlsim.workloads.announced_models import announced

@@ -8,16 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from mlsim import Engine, Hardware, failures, prices, serving_measurements
+from mlsim import Engine, Hardware
 from mlsim.errors import InvalidValueError, UnitError, UnknownNameError
 from mlsim.measured import (
     api_prices,
     execution_units,
+    failures,
     measured_formats,
     measured_loads,
     measured_stairs,
     memory_spaces,
+    prices,
     published_rate,
+    serving_measurements,
 )
 from mlsim.solvers.explain import literal
 from mlsim.systems import System

@@ -7,17 +7,15 @@ from statistics import median
 
 import pytest
 
-from mlsim import (
-    Hardware,
-    Models,
-    Systems,
-    anatomy,
+from mlsim import Hardware, Models, Systems, anatomy
+from mlsim.errors import InvalidValueError
+from mlsim.measured import (
+    network_steps,
     power_measurements,
     published_runs,
     training_measurements,
+    training_memory,
 )
-from mlsim.errors import InvalidValueError
-from mlsim.measured import network_steps, training_memory
 from mlsim.systems import Cluster
 from mlsim.zoo import resolve
 

@@ -15,14 +15,18 @@ import pytest
 from refusals import answered
 
 import mlsim
-from mlsim import Engine, Hardware, measurements, power_measurements, prices, published_runs
+from mlsim import Engine, Hardware
 from mlsim.errors import DataFileError
 from mlsim.measured import (
     failures_and_prices,
     growth,
     inference,
     inside_machines,
+    measurements,
     power,
+    power_measurements,
+    prices,
+    published_runs,
     training,
 )
 from mlsim.measured.tables import Table

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mlsim import anatomy, plot_anatomy
+from mlsim import anatomy
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
-from mlsim.plots import Treemap, data_of
+from mlsim.plots import Treemap, data_of, plot_anatomy
 from mlsim.plots.treemap import Box, Place, boxes, places
 
 FIGURES = ("memory", "training", "operations", "parameters", "time", "shares", "moments", "treemap")

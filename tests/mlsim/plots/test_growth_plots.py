@@ -11,10 +11,10 @@ import pandas
 import pytest
 from matplotlib.colors import to_rgba
 
-from mlsim import language_models, plot_growth
 from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.measured import language_models
 from mlsim.measured.growth import accelerators, growth_of, records
-from mlsim.plots import COLOURS, data_of
+from mlsim.plots import COLOURS, data_of, plot_growth
 from mlsim.plots.growth_plots import COLUMNS, doubling_words
 
 MODELS: Any = language_models()

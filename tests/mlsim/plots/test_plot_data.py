@@ -9,7 +9,8 @@ import pickle
 import pytest
 from matplotlib import pyplot
 
-from mlsim import Device, Engine, Model, plot_memory, plot_pipeline, plot_roofline
+from mlsim import Device, Engine, Model, plot_roofline
+from mlsim.plots import plot_memory, plot_pipeline
 from mlsim.plots.diagrams import _places, leading_to, plot_equations
 from mlsim.plots.plot_data import data_of
 

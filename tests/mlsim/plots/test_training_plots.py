@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 from matplotlib import pyplot
 
-from mlsim import Engine, plot_breakdown, plot_memory, plot_pipeline
+from mlsim import Engine
 from mlsim.equations import EQUATIONS
 from mlsim.errors import DoesNotFitError, InvalidValueError
+from mlsim.plots import plot_breakdown, plot_memory, plot_pipeline
 from mlsim.plots.training_plots import schedule
 
 LONG = {"F": 1, "B": 2}

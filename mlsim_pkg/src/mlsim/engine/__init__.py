@@ -21,6 +21,15 @@ from mlsim.errors import (
 
 if TYPE_CHECKING:
     from mlsim.engine.accuracy import KINDS, score, shelf
+    from mlsim.engine.anatomy import (
+        estimate_training_for,
+        largest_batch,
+        over_memory,
+        profile_layer_mem,
+        profile_mem,
+        profile_ops,
+        summary,
+    )
     from mlsim.engine.calibrate import calibrate
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
@@ -40,18 +49,27 @@ __all__ = [
     "KINDS",
     "Engine",
     "band",
+    "estimate_training_for",
     "fitted_scores",
     "held",
+    "largest_batch",
+    "over_memory",
     "owned",
+    "profile_layer_mem",
+    "profile_mem",
+    "profile_ops",
     "rival_scores",
     "score",
     "service_scores",
     "shelf",
+    "summary",
 ]
 
-# What says how right predictions are, and what a device costs that is bought.
+# What says how right predictions are, what a device costs that is bought, and layers by name.
 _HOMES = {
     "owned": "plan",
+    **dict.fromkeys(("estimate_training_for", "largest_batch", "over_memory"), "anatomy"),
+    **dict.fromkeys(("profile_layer_mem", "profile_mem", "profile_ops", "summary"), "anatomy"),
     **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
     **dict.fromkeys(("band", "held"), "predict.bands"),
     **dict.fromkeys(("fitted_scores", "rival_scores", "service_scores"), "recorded_scores"),
@@ -64,11 +82,8 @@ __getattr__ = importing(__name__, _HOMES)
 class _Question:
     """A static method that is imported, and takes this one's place, when it is first used."""
 
-    def __init__(self, module: str) -> None:
-        self.module = module
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, module: str) -> None:
+        self.name, self.module = name, module
 
     def __get__(self, instance: object, owner: type) -> Any:
         function = _asking(getattr(import_module(f"{__name__}.{self.module}"), self.name))
@@ -198,19 +213,25 @@ class Engine(Suggesting, metaclass=_Doors):
         plan = staticmethod(plan)
         gemm = staticmethod(gemm)
         compare_formats = staticmethod(compare_formats)
-    else:
-        solve = _Question("solve")
-        serve = _Question("serve")
-        train = _Question("train")
-        footprint = _Question("footprint")
-        fit = _Question("serve")
-        find = _Question("find")
-        sweep = _Question("sweep")
-        sensitivity = _Question("sensitivity")
-        optimal_size = _Question("train")
-        check_claim = _Question("claims")
-        calibrate = _Question("calibrate")
-        load = _Question("load")
-        plan = _Question("plan")
-        gemm = _Question("gemm")
-        compare_formats = _Question("gemm")
+
+
+# The module of each door.
+_MODULES = {
+    "solve": "solve",
+    "serve": "serve",
+    "train": "train",
+    "footprint": "footprint",
+    "fit": "serve",
+    "find": "find",
+    "sweep": "sweep",
+    "sensitivity": "sensitivity",
+    "optimal_size": "train",
+    "check_claim": "claims",
+    "calibrate": "calibrate",
+    "load": "load",
+    "plan": "plan",
+    "gemm": "gemm",
+    "compare_formats": "gemm",
+}
+for _name, _module in _MODULES.items():
+    setattr(Engine, _name, _Question(_name, _module))

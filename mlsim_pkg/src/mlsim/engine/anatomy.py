@@ -150,7 +150,7 @@ def profile_ops(
     As in the views below, `inside` keeps the layers of one block, and `depth` makes one row of
     layers that share so many names.
 
-    >>> from mlsim import profile_ops
+    >>> from mlsim.engine import profile_ops
     >>> profile_ops("LeNet5_Variant")["operations"][-1]
     557040
     """
@@ -160,7 +160,7 @@ def profile_ops(
 def profile_layer_mem(model: Any, *, inside: str = "", depth: int = 0, **asked: Any) -> View:
     """Return the working set of each layer, in bytes; arguments as for `anatomy`.
 
-    >>> from mlsim import profile_layer_mem
+    >>> from mlsim.engine import profile_layer_mem
     >>> profile_layer_mem("LeNet5_Variant")["working_set"][0]
     17584.0
     """
@@ -170,7 +170,7 @@ def profile_layer_mem(model: Any, *, inside: str = "", depth: int = 0, **asked: 
 def profile_mem(model: Any, *, inside: str = "", **asked: Any) -> View:
     """Return what inputs, weights and outputs take together; arguments as for `anatomy`.
 
-    >>> from mlsim import profile_mem
+    >>> from mlsim.engine import profile_mem
     >>> profile_mem("LeNet5_Variant")["part"]
     ['inputs', 'weights', 'outputs']
     """
@@ -180,7 +180,7 @@ def profile_mem(model: Any, *, inside: str = "", **asked: Any) -> View:
 def summary(model: Any, *, inside: str = "", depth: int = 0, **asked: Any) -> View:
     """Return modules, output shapes and sizes as a printed summary; arguments as for `anatomy`.
 
-    >>> from mlsim import summary
+    >>> from mlsim.engine import summary
     >>> print(summary("LeNet5_Variant").notes[0])
     Total params: 41,282
     """
@@ -197,7 +197,7 @@ def largest_batch(model: Any, *, hardware: Device | str, **asked: Any) -> int:
     InvalidValueError
         If a batch is given.
 
-    >>> from mlsim import largest_batch
+    >>> from mlsim.engine import largest_batch
     >>> 100 < largest_batch("AlexNet", hardware="GTX580", training=True) < 300
     True
     """
@@ -229,7 +229,7 @@ def over_memory(
     InvalidValueError
         If there is no batch, or one is no whole number.
 
-    >>> from mlsim import over_memory
+    >>> from mlsim.engine import over_memory
     >>> rows = over_memory("AlexNet", [64, 1024], hardware="GTX580", training=True,
     ...                    disk_bandwidth="100 MB/s")
     >>> [float(row["paging_time"]) > 1 for row in rows]
@@ -276,7 +276,7 @@ def estimate_training_for(
     DoesNotFitError
         If a step does not fit, and there is no disk.
 
-    >>> from mlsim import estimate_training_for
+    >>> from mlsim.engine import estimate_training_for
     >>> print(estimate_training_for("LeNet5_Variant", 1000, epoch_time="2.4 s").total)
     2,400 s
     """

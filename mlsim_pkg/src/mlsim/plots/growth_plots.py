@@ -79,7 +79,7 @@ def plot_growth(
     MissingLibraryError
         If Matplotlib is not installed.
 
-    >>> from mlsim import language_models
+    >>> from mlsim.measured import language_models
     >>> figure, axes = plot_growth(language_models(), "tokens", spans=[(2022, 2027)])
     >>> axes.get_yscale()
     'log'

@@ -56,7 +56,7 @@ def data_of(figure: Figure) -> list[dict[str, str | float]]:
 
     Of a figure with several panels each row names its panel.
 
-    >>> from mlsim import plot_pipeline
+    >>> from mlsim.plots import plot_pipeline
     >>> data_of(plot_pipeline(2, 1)[0])[-1]
     {'Stage': 1, 'Pass': 'backward', 'Micro-batch': 1, 'Start': 4, 'End': 6}
     """

@@ -13,22 +13,19 @@ import kept
 import pytest
 from refusals import answered
 
-from mlsim import (
-    Device,
-    Engine,
-    Models,
-    anatomy,
+from mlsim import Device, Engine, Models, anatomy
+from mlsim.cli.command import main
+from mlsim.engine import (
     estimate_training_for,
     largest_batch,
     over_memory,
-    plot_anatomy,
     profile_layer_mem,
     profile_mem,
     profile_ops,
     summary,
 )
-from mlsim.cli.command import main
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError, WrongKindError
+from mlsim.plots import plot_anatomy
 from mlsim.solvers.anatomy.view import View
 from mlsim.workloads.model import Network
 

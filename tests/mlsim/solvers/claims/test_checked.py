@@ -13,8 +13,9 @@ import pytest
 from own_chips import chip
 from refusals import answered
 
-from mlsim import Engine, measurements, serving_measurements, training_measurements
+from mlsim import Engine
 from mlsim.errors import InvalidValueError
+from mlsim.measured import measurements, serving_measurements, training_measurements
 from mlsim.solvers.claims.checked import Checked
 from mlsim.solvers.claims.judge import CACHE, CAPACITY, IMPOSSIBLE, WEIGHTS
 from mlsim.solvers.claims.remedies import Remedies

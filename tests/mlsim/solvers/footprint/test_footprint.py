@@ -15,7 +15,6 @@ from mlsim import (
     DataCentres,
     Engine,
     Grids,
-    Interval,
     Load,
     Regions,
     Serving,
@@ -23,9 +22,9 @@ from mlsim import (
     Systems,
     show,
 )
-from mlsim.cli import main
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records import given
+from mlsim.solvers.footprint.interval import Interval
 
 
 @pytest.fixture(scope="module")
@@ -355,22 +354,3 @@ def test_it_is_plain_data(serving: Serving) -> None:
     assert (dry["site_water"], dry["total_water"]) == (None, dry["source_water"])
     ranged = hours(pue=(1.1, 1.3)).to_dict()["facility_energy"]
     assert ranged["low"] < ranged["high"]
-
-
-# The command.
-
-
-def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run `mlsim footprint`, and return what it prints."""
-    main(["footprint", *arguments])
-    return capsys.readouterr().out
-
-
-def test_the_command_takes_device_hours(capsys: pytest.CaptureFixture[str]) -> None:
-    place = ("--pue", "1.2", "--grid", "Germany", "--host", "80 W", "--hour", "10-14")
-    asked = ("A100", "--device-hours", "1000", "--device-power", "300 W", *place)
-    assert "456 kWh" in command(capsys, *asked)
-    data = json.loads(command(capsys, *asked, "--json"))
-    assert data["facility_energy"]["value"] == pytest.approx(456 * KWH)
-    assert "hour(s) 10, 11, 12, 13, 14" in command(capsys, *asked, "--explain", "carbon_intensity")
-    assert '"steps"' in command(capsys, *asked, "--explain", "it_energy", "--json")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from refusals import answered
 
-from mlsim import anatomy, profile_ops
+from mlsim import anatomy
+from mlsim.engine import profile_ops
 from mlsim.errors import (
     InvalidValueError,
     MissingLibraryError,

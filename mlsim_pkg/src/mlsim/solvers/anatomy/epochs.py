@@ -25,7 +25,7 @@ _NO_DISK = "1000 TB/s"
 class TrainingTime:
     """The time of a number of epochs, and how it came to be.
 
-    >>> from mlsim import estimate_training_for
+    >>> from mlsim.engine import estimate_training_for
     >>> found = estimate_training_for("LeNet5_Variant", 10, samples=60000, hardware="T4",
     ...                               batch_size=512)
     >>> found.steps

@@ -94,7 +94,7 @@ def over_memory(at: At, batches: Sequence[int], disk_bandwidth: Any) -> View:
 class Step(dict[str, Any]):
     """A step of one batch, where memory may end: plain numbers by name, values as attributes.
 
-    >>> from mlsim import over_memory
+    >>> from mlsim.engine import over_memory
     >>> (row,) = over_memory("AlexNet", [1024], hardware="GTX580", training=True,
     ...                      disk_bandwidth="1 GB/s")
     >>> row.paging_time / row.step_time > 0.5, row.step_time.name
