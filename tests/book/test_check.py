@@ -16,7 +16,7 @@ from mlsim.measured import network_steps
 from mlsim.profiling import Spread
 from mlsim.software import classes, software
 from mlsim_book.check.book import check_book
-from mlsim_book.site.cards import with_cards
+from mlsim_book.site.shared_files import with_cards
 from mlsim_course import bank
 from mlsim_exercises.evaluation import evaluate, variants
 

@@ -17,10 +17,10 @@ import kept
 import pytest
 
 from mlsim import show, table
-from mlsim_book.check.quarto_scan import compare_numbers, scan_page
+from mlsim_book.check.quarto import compare_numbers, scan_page
 from mlsim_book.errors import Problems
-from mlsim_book.read.document import Cell, Markdown
 from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import Cell, Markdown
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.run.inline import find_inline
 from mlsim_book.run.pages import ParsedPage, parse_pages, run_pages

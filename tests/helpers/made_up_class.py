@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mlsim_exercises.data import Exercise, WrongPath
-from mlsim_exercises.rubrics import Criterion
+from mlsim_exercises.data import Criterion, Exercise, WrongPath
 from mlsim_exercises.verdicts import judge
 from mlsim_grading.assignment import Assignment, make_assignment
 from mlsim_grading.class_lists import Roster, Student

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from mlsim_book.read import measured
+from mlsim_book.read import qmd
 
 _HOOK = '''
 
@@ -36,7 +36,7 @@ def _compare(item, test, ref):
 
 def as_conftest() -> str:
     """Return a conftest that needs neither the builder nor this file."""
-    source = inspect.getsource(measured)
+    source = inspect.getsource(qmd)
     constants = source[source.index("_NUMBER = ") : source.index("def is_measured")]
-    parts: list[Any] = ["import re\n\n", constants, inspect.getsource(measured.form_of), _HOOK]
+    parts: list[Any] = ["import re\n\n", constants, inspect.getsource(qmd.form_of), _HOOK]
     return "".join(parts)

@@ -23,9 +23,8 @@ from unittest.mock import patch
 from urllib.parse import unquote
 
 from mlsim_book.errors import Problems
-from mlsim_book.read.document import Cell, Markdown
-from mlsim_book.read.measured import is_measured
 from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import Cell, Markdown, is_measured
 from mlsim_book.run.inline import find_inline, plain_numbers
 from mlsim_book.run.pages import ParsedPage, parse_pages
 from mlsim_book.run.results import needs_kernel

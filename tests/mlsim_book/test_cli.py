@@ -14,7 +14,7 @@ import pytest
 
 from mlsim_book.build import build
 from mlsim_book.cli import main
-from mlsim_book.site.lock import BusyError, hold, lock_path, take_turns
+from mlsim_book.site.swap import BusyError, hold, lock_path, take_turns
 
 MakeBook = Callable[..., Path]
 ROOT = Path(__file__).parents[2]
@@ -160,6 +160,6 @@ def test_commands_that_run_cells_take_turns(
 def test_a_book_that_nobody_can_write_needs_no_turns(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("mlsim_book.site.lock.os.access", lambda *_: False)
+    monkeypatch.setattr("mlsim_book.site.swap.os.access", lambda *_: False)
     with take_turns(tmp_path / "_book", print):
         assert not lock_path(tmp_path / "_book").exists()

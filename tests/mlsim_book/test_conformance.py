@@ -16,7 +16,7 @@ import pytest
 from kept import text
 from recorded_pages import lay_out
 
-from mlsim_book.check.quarto_scan import compare_numbers, pages_of
+from mlsim_book.check.quarto import compare_numbers, pages_of
 
 REQUIRED = text("required_recordings.txt").split()
 if not os.environ.get("MLSIM_JUDGE"):

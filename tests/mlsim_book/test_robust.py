@@ -28,8 +28,7 @@ from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.results import Results
 from mlsim_book.run.stop import Stop
-from mlsim_book.site.lock import BusyError, hold, lock_path
-from mlsim_book.site.swap import DiskError, work_folder
+from mlsim_book.site.swap import BusyError, DiskError, hold, lock_path, work_folder
 
 MakeBook = Callable[..., Path]
 COMMAND = (sys.executable, "-m", "mlsim_book.cli", "build")
@@ -168,7 +167,7 @@ def test_interrupted_before_its_kernel_starts_a_page_runs_no_cell(
 def test_a_lock_is_waited_for_and_of_the_dead_taken_over(tmp_path: Path) -> None:
     target = tmp_path / "_book"
     code = (
-        "import sys, time, pathlib, mlsim_book.site.lock as lock\n"
+        "import sys, time, pathlib, mlsim_book.site.swap as lock\n"
         "with lock.hold(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n"
         "    time.sleep(60)\n"
     )

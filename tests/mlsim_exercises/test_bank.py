@@ -11,7 +11,7 @@ import pytest
 from kept import text
 
 from mlsim_exercises.bank import Bank
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import ExerciseError
 from mlsim_exercises.markdown import plain_text
 
 KETTLE = text("kettle.exercises.toml")

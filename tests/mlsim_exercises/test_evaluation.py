@@ -10,11 +10,16 @@ import pytest
 from kept import cases, text
 
 from mlsim_exercises.bank import Bank
-from mlsim_exercises.data import Exercise, WrongPath, load, load_selfchecks
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import (
+    Exercise,
+    ExerciseError,
+    WrongPath,
+    load,
+    load_selfchecks,
+    read_texts,
+)
 from mlsim_exercises.evaluation import evaluate, same_answer, variants
 from mlsim_exercises.markdown import exercise_markdown
-from mlsim_exercises.texts import read_texts
 from mlsim_exercises.verdicts import judge
 
 Kept = Callable[[str], Path]

@@ -11,8 +11,7 @@ from kept import cases
 
 from mlsim_exercises.data import Exercise, WrongPath
 from mlsim_exercises.evaluation import Evaluation, evaluate
-from mlsim_exercises.units import unit_factor
-from mlsim_exercises.verdicts import judge
+from mlsim_exercises.verdicts import judge, unit_factor
 
 PATHS = (
     WrongPath("50", "That is sparse."),

@@ -21,7 +21,7 @@ from kept import text
 from PIL import Image
 
 from mlsim import Engine, Hardware, show, table
-from mlsim_book.check.quarto_scan import scan_page
+from mlsim_book.check.quarto import scan_page
 from mlsim_book.render.pandoc import run_pandoc
 
 ADDED = Path(__file__).parents[2] / "for_quarto"

@@ -17,9 +17,8 @@ from mlsim_book.render.pandoc import find_pandoc
 from mlsim_book.render.wheel import book_wheel
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site.assemble import step_line, write_site
-from mlsim_book.site.lock import WAIT, hold
-from mlsim_book.site.offer import Offer, notebooks_for
-from mlsim_book.site.swap import check_target, disk_errors, fresh_folder, swap
+from mlsim_book.site.swap import WAIT, check_target, disk_errors, fresh_folder, hold, swap
+from mlsim_book.site.template import Offer, notebooks_for
 
 Progress = Callable[[str], None]
 

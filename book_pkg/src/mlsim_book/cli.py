@@ -15,7 +15,7 @@ from typing import Any
 
 from mlsim_book.errors import BookError, Problems, ToolError
 from mlsim_book.progress import Teller
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import ExerciseError
 
 # A distribution that adds commands names a module here, with `add_commands` and `findings`.
 ADDED = "mlsim_book.commands"
@@ -118,7 +118,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _site_url(options: argparse.Namespace) -> str | None:
-    from mlsim_book.read.settings import web_address
+    from mlsim_book.read.yamlfile import web_address
 
     return web_address(options.site_url) if options.site_url else None
 
@@ -145,7 +145,7 @@ def _notebooks(options: argparse.Namespace) -> int:
     from mlsim_book.read.project import load_project
     from mlsim_book.render.install import FOLDER
     from mlsim_book.render.notebooks import check_notebooks, write_notebooks
-    from mlsim_book.site.lock import take_turns
+    from mlsim_book.site.swap import take_turns
 
     problems = Problems()
     project = load_project(options.root.resolve(), problems)
@@ -202,7 +202,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _quarto(options: argparse.Namespace) -> int:
-    from mlsim_book.check.quarto_scan import try_quarto
+    from mlsim_book.check.quarto import try_quarto
 
     found = try_quarto(
         options.root.resolve(), site=options.site, ours=options.output_dir, progress=_say

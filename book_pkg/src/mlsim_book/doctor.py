@@ -66,7 +66,7 @@ def examine(
 
 def _sources(root: Path, say: Callable[[str], None]) -> None:
     """Say what a genuine Quarto would do with a book's sources."""
-    from mlsim_book.check.quarto_rules import note_findings, quarto_findings
+    from mlsim_book.check.quarto import note_findings, quarto_findings
     from mlsim_book.read.project import load_project
     from mlsim_book.run.pages import parse_pages
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlsim_exercises.errors import LocatedError
+from mlsim_exercises.data import LocatedError
 
 
 class BookError(LocatedError):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mlsim_book.errors import ToolError
-from mlsim_book.site.lock import WAIT, hold
+from mlsim_book.site.swap import WAIT, hold
 
 
 class QuartoError(ToolError):

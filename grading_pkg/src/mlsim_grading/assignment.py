@@ -29,10 +29,8 @@ from typing import Any
 from mlsim_book.errors import SourceError
 from mlsim_book.model import Project
 from mlsim_exercises.bank import PATTERN
-from mlsim_exercises.data import Exercise, load
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import Criterion, Exercise, ExerciseError, load
 from mlsim_exercises.evaluation import Evaluation, evaluate, variants
-from mlsim_exercises.rubrics import Criterion
 from mlsim_grading.class_lists import Roster, Student
 from mlsim_grading.walls.bubblewrap import environment
 

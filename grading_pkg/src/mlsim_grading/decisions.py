@@ -32,9 +32,8 @@ from pathlib import Path
 
 from mlsim_book.errors import SourceError
 from mlsim_book.progress import Teller
-from mlsim_exercises.data import Exercise
+from mlsim_exercises.data import Criterion, Exercise
 from mlsim_exercises.markdown import plain_text
-from mlsim_exercises.rubrics import Criterion
 from mlsim_grading.class_lists import file_name, fold, read_roster, tidy
 from mlsim_grading.grade import Mark, Result
 from mlsim_grading.tables import csv_text, number, read_columns, unsafe

@@ -25,13 +25,10 @@ from mlsim_book.render.notebook_cells import markdown_cell, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
 from mlsim_book.render.notebooks import notebook_text
 from mlsim_book.render.wheel import book_wheel
-from mlsim_book.site.lock import BusyError, hold
-from mlsim_book.site.swap import carry, fresh_folder, swap
-from mlsim_exercises.data import Exercise
-from mlsim_exercises.errors import ExerciseError
+from mlsim_book.site.swap import BusyError, carry, fresh_folder, hold, swap
+from mlsim_exercises.data import Exercise, ExerciseError, rubric_list
 from mlsim_exercises.evaluation import Evaluation, evaluate
 from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
-from mlsim_exercises.rubrics import rubric_list
 from mlsim_grading.assignment import (
     Assignment,
     Question,

@@ -16,8 +16,14 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from mlsim_exercises.data import Exercise, SelfCheck, load, load_selfchecks
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import (
+    Exercise,
+    ExerciseError,
+    SelfCheck,
+    load,
+    load_selfchecks,
+    rubric_list,
+)
 from mlsim_exercises.evaluation import Evaluation, evaluate
 from mlsim_exercises.markdown import (
     answer_text,
@@ -25,7 +31,6 @@ from mlsim_exercises.markdown import (
     plain_text,
     selfcheck_markdown,
 )
-from mlsim_exercises.rubrics import rubric_list
 from mlsim_exercises.verdicts import Verdict, judge
 
 PATTERN = "*.exercises.toml"

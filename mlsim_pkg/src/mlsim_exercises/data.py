@@ -53,19 +53,269 @@ place of an answer, in plain Markdown; students and instructors see it. A `unit`
 after the number; "times" asks for a factor, and the plural of a word, such as "users", for a
 number of them. Answers may have another unit of the same kind. Standard library only: chapters
 import it in their own kernel.
+
+What can be wrong with an exercise, and where in its file.
+
+The lines of a data file on which its keys stand, which Python's readers don't give. A reader of a
+format says which line each key is on; errors then name the line of a key, or of the nearest thing
+around it. The TOML of exercises is read here, the YAML of a book in `mlsim_book.read.yamlfile`.
+
+TOML of exercises, table by table: what is wrong in one is an error with its line.
+
+The texts of exercises that readers see, for whoever checks how a book is written.
+
+A rubric as data: what earns the points of an answer that a person reads.
 """
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlsim_exercises.rubrics import Criterion
-from mlsim_exercises.tables import Kinds, Table, read_toml
+
+class LocatedError(Exception):
+    r"""Something is wrong at a place that its author knows.
+
+    Parameters
+    ----------
+    message
+        What was given and what is allowed.
+    file, line
+        Where, as the author knows it.
+    hint
+        What to do next.
+
+    >>> str(LocatedError("unknown key 'lvel'", file="tea.exercises.toml", line=4))
+    "tea.exercises.toml:4: unknown key 'lvel'"
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message, self.file, self.line, self.hint = message, file, line, hint
+        place = ":".join(str(part) for part in (file, line) if part)
+        head = f"{place}: {message}" if place else message
+        super().__init__(f"{head}\n  {hint}" if hint else head)
+
+
+class ExerciseError(LocatedError, ValueError):
+    """An exercise file says something that isn't allowed, or that can't be computed."""
+
+
+Key = tuple[str | int, ...]  # names of tables and keys, and numbers of items in lists
+
+
+@dataclass(frozen=True)
+class Places:
+    """A file's name, and the line on which each of its keys stands.
+
+    >>> places = Places("tea.toml", {("tea",): 3, ("tea", "heat"): 4})
+    >>> places.line("tea", "heat"), places.line("tea", "cup"), places.line("pot")
+    (4, 3, None)
+    """
+
+    file: str
+    lines: Mapping[Key, int]
+
+    def line(self, *path: str | int) -> int | None:
+        """Return the line of a key, or of the nearest thing around it."""
+        around = (path[:end] for end in range(len(path), -1, -1))
+        return next((self.lines[each] for each in around if each in self.lines), None)
+
+
+def toml_lines(text: str) -> dict[Key, int]:
+    r"""Return the line of each table and key of a TOML text.
+
+    >>> toml_lines('[[tea]]\nheat = 80\n\n[tea.given]\ncup = 1\n')
+    {('tea', 0): 1, ('tea', 0, 'heat'): 2, ('tea', 0, 'given'): 4, ('tea', 0, 'given', 'cup'): 5}
+    """
+    lines: dict[Key, int] = {}
+    counts: dict[Key, int] = {}
+    table: Key = ()
+    quote: str | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if quote is None and (header := re.match(r"\s*(\[\[?)([\w.]+)\]", line)):
+            *above, name = header[2].split(".")
+            table = (*(table[:2] if above else ()), name)
+            if header[1] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            lines[table] = number
+        elif quote is None and (key := re.match(r"\s*([\w-]+)\s*=", line)):
+            lines.setdefault((*table, key.group(1)), number)
+        for mark in re.findall(r'"""|\'\'\'', line):
+            quote = None if quote == mark else quote or mark
+    return lines
+
+
+# Of each key that a table may have, the type of its value.
+Kinds = Mapping[str, type | tuple[type, ...]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a file: what it says, and the way to it from the top."""
+
+    places: Places
+    data: Any
+    path: Key = ()
+
+    @property
+    def file(self) -> str:
+        """The file, as it was named."""
+        return self.places.file
+
+    @property
+    def line(self) -> int | None:
+        """The line of its head."""
+        return self.places.line(*self.path)
+
+    def inner(self, *path: str | int) -> Table:
+        """Return a table in it, which may be missing."""
+        return Table(self.places, {}, (*self.path, *path))
+
+    def items(self, name: str) -> Iterator[tuple[dict[str, Any], Table]]:
+        """Yield the tables of a list in it: what each says, and the table."""
+        for number, each in enumerate(self.data.get(name, [])):
+            yield each, Table(self.places, each, (*self.path, name, number))
+
+    def line_of(self, key: str) -> int | None:
+        """Return the line of a key."""
+        return self.places.line(*self.path, key)
+
+    def error(self, message: str, *, key: str = "", hint: str | None = None) -> ExerciseError:
+        """Return an error with the line of a key, or of the table."""
+        line = self.line_of(key) if key else self.line
+        return ExerciseError(message, file=self.file, line=line, hint=hint)
+
+    def check(self, name: str, value: Any, known: Kinds) -> None:
+        """Refuse a key that is unknown, and a value of the wrong type.
+
+        Raises
+        ------
+        ExerciseError
+            With file and line.
+        """
+        if name not in known:
+            hint = f"Known are: {', '.join(known)}."
+            raise self.error(f"unknown key '{name}'", key=name, hint=hint)
+        wanted = known[name]
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            kind = "number" if isinstance(wanted, tuple) else wanted.__name__
+            raise self.error(f"'{name}' is {value!r}, which must be a {kind}", key=name)
+
+
+def read_toml(path: str | Path) -> Table:
+    """Return what a file of exercises says; its tables are not checked yet.
+
+    Raises
+    ------
+    ExerciseError
+        If there is no such file, it is no TOML, or has other tables.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ExerciseError(
+            "there is no such exercise file",
+            file=str(path),
+            hint=f"Looked in {file.resolve().parent}: the path starts from the chapter's folder.",
+        )
+    text = file.read_text(encoding="utf-8")
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else None
+        raise ExerciseError(f"invalid TOML: {error}", file=str(path), line=line) from None
+    top = Table(Places(str(path), toml_lines(text)), data)
+    for key in data:
+        if key not in {"exercise", "selfcheck"}:
+            hint = "Use [[exercise]] and [[selfcheck]]."
+            raise top.inner(key, 0).error(f"unknown table '{key}'", hint=hint)
+        if not isinstance(data[key], list):
+            raise top.inner(key).error(f"'{key}' must be written [[{key}]]")
+    return top
+
+
+@dataclass(frozen=True)
+class ShownText:
+    """A text of a file that readers see: Markdown, with `{...}` fields if computed."""
+
+    text: str
+    line: int  # of its key
+    computed: bool = False
+
+
+def read_texts(path: str | Path) -> tuple[ShownText, ...]:
+    """Return the texts of a file that readers see, but for the choices, in order."""
+    top = read_toml(path)
+    found: list[ShownText] = []
+
+    def take(table: Table, *keys: str, computed: bool = False) -> None:
+        for key in keys:
+            given = table.data.get(key, [])
+            found.extend(
+                ShownText(text, table.line_of(key) or 1, computed=computed)
+                for text in (given if isinstance(given, list) else [given])
+                if isinstance(text, str)
+            )
+
+    for _, exercise in top.items("exercise"):
+        take(exercise, "title")
+        take(exercise, "prompt", "hints", "solution", computed=True)
+        for _, wrong in exercise.items("wrong"):
+            take(wrong, "because", computed=True)
+        for _, part in exercise.items("rubric"):
+            take(part, "name", "full", "half")
+    for _, check in top.items("selfcheck"):
+        take(check, "question", "because")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One part of a rubric: its name, the most that it gives, and what earns that or half of it."""
+
+    name: str
+    points: int
+    full: str
+    half: str = ""
+
+    @property
+    def head(self) -> str:
+        """How it is called at the top of a column.
+
+        >>> Criterion("Reason", 2, "Says why.").head
+        'Reason (2)'
+        """
+        return f"{self.name} ({self.points})"
+
+
+def rubric_list(rubric: Iterable[Criterion]) -> str:
+    """Return a rubric as a list in Markdown, as students and instructors read it.
+
+    >>> print(rubric_list([Criterion("Reason", 2, "Says why.", "Says that."), Criterion("Unit", 1, "Has it.")]))
+    - **Reason** (2 points): Says why. *Half of them:* Says that.
+    - **Unit** (1 point): Has it.
+    """  # noqa: E501 - the line as it is written
+    return "\n".join(_line(each) for each in rubric)
+
+
+def _line(criterion: Criterion) -> str:
+    points = f"{criterion.points} point{'s' if criterion.points != 1 else ''}"
+    half = f" *Half of them:* {' '.join(criterion.half.split())}" if criterion.half else ""
+    return f"- **{criterion.name}** ({points}): {' '.join(criterion.full.split())}{half}"
+
 
 KINDS = ("number", "choice", "order", "text")
 LEVELS = ("recall", "change", "design")

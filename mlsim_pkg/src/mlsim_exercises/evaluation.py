@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
-from mlsim_exercises.data import Exercise
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import Exercise, ExerciseError
 
 # The sentence of a solution that says why it is so: [...]{.why}, maybe with spans in it.
 _WHY = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\{\.why\}")

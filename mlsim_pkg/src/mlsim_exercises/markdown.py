@@ -10,9 +10,8 @@ import html
 import re
 from typing import Any
 
-from mlsim_exercises.data import Exercise, SelfCheck
+from mlsim_exercises.data import Exercise, SelfCheck, rubric_list
 from mlsim_exercises.evaluation import Evaluation
-from mlsim_exercises.rubrics import rubric_list
 from mlsim_exercises.verdicts import asked_for, wanted_as
 
 # What is written around words, and what is left of it where nothing renders it.

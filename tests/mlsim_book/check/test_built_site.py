@@ -13,9 +13,7 @@ import pytest
 
 from mlsim_book.caches import TextCache
 from mlsim_book.check.book import check_book
-from mlsim_book.check.built_page import read_page
-from mlsim_book.check.external_links import ask
-from mlsim_book.check.html_faults import find_faults
+from mlsim_book.check.built_site import ask, find_faults, read_page
 from mlsim_book.errors import SourceError
 
 MakeBook = Callable[..., Path]

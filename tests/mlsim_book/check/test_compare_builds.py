@@ -8,8 +8,7 @@ from pathlib import Path
 import kept
 import pytest
 
-from mlsim_book.check.compare_builds import as_text, moved
-from mlsim_book.check.page_pieces import read_out
+from mlsim_book.check.compare_builds import as_text, moved, read_out
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 

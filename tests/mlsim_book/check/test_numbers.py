@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 from mlsim_book.build import build
-from mlsim_book.check.number_rules import Counts, Judge, Rules, read_rules
-from mlsim_book.check.numbers import check_numbers
-from mlsim_book.check.passages import passages
+from mlsim_book.check.numbers import Counts, Judge, Rules, check_numbers, read_rules
+from mlsim_book.check.prose import passages
 from mlsim_book.cli import main
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.lines import split_lines

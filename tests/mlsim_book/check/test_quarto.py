@@ -9,8 +9,7 @@ import kept
 import pytest
 from recorded_pages import recorded
 
-from mlsim_book.check.quarto_rules import Finding, quarto_findings
-from mlsim_book.check.quarto_scan import compare_numbers, scan_page, scan_site
+from mlsim_book.check.quarto import Finding, compare_numbers, quarto_findings, scan_page, scan_site
 from mlsim_book.cli import main
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project

@@ -10,12 +10,11 @@ import pytest
 from kept import cases
 
 from mlsim_book.errors import ToolError
-from mlsim_book.exercises.page_script import FOLDER, exercises_script, guesses_page, has_exercises
+from mlsim_book.exercises.files import FOLDER, exercises_script, guesses_page, has_exercises
 from mlsim_book.render.assets import find_node
-from mlsim_exercises.data import Exercise, SelfCheck, WrongPath
+from mlsim_exercises.data import Criterion, Exercise, SelfCheck, WrongPath
 from mlsim_exercises.evaluation import Evaluation, evaluate
 from mlsim_exercises.markdown import exercise_markdown, selfcheck_markdown
-from mlsim_exercises.rubrics import Criterion
 from mlsim_exercises.verdicts import judge, rules
 
 PATHS = (WrongPath("50", "Half."), WrongPath("-100", "The sign."), WrongPath("250", "More."))

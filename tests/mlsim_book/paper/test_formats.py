@@ -18,10 +18,8 @@ from mlsim_book.caches import cache_folder, content_hash
 from mlsim_book.errors import BookError, ToolError
 from mlsim_book.model import Chapter, Project
 from mlsim_book.paper import formats
-from mlsim_book.paper.document import Paper, PaperPage, make_paper
-from mlsim_book.paper.figures_zip import pictures, write_figures
-from mlsim_book.paper.open_numbers import with_numbers
-from mlsim_book.paper.site_zip import pack
+from mlsim_book.paper.formats import Paper, PaperPage, make_paper
+from mlsim_book.paper.zips import pack, pictures, with_numbers, write_figures
 from mlsim_book.render.opens import Opened
 
 pytest.importorskip("typst")

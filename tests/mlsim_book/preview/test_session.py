@@ -23,11 +23,11 @@ import pytest
 
 from mlsim_book.build import build, site_hash
 from mlsim_book.errors import BookError, SourceError
-from mlsim_book.preview import rebuild, server, session, watch
+from mlsim_book.preview import server, session, watch
 from mlsim_book.preview.session import Preview
 from mlsim_book.preview.watch import Watcher, scan
 from mlsim_book.render import splice
-from mlsim_book.site.lock import hold
+from mlsim_book.site.swap import hold
 
 MakeBook = Callable[..., Path]
 Lines, Asked, Patch = list[str], list[list[str]], pytest.MonkeyPatch
@@ -45,13 +45,13 @@ def lines() -> list[str]:
 def asked(monkeypatch: Patch) -> list[list[str]]:
     """The pages that are executed, each time that any are."""
     asked: list[list[str]] = []
-    really = rebuild.execute_pages
+    really = session.execute_pages
 
     def execute(*given: Any, **named: Any) -> object:
         asked.append(list(named["chapters"]))
         return really(*given, **named)
 
-    monkeypatch.setattr(rebuild, "execute_pages", execute)
+    monkeypatch.setattr(session, "execute_pages", execute)
     return asked
 
 

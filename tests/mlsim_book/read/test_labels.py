@@ -7,12 +7,13 @@ from pathlib import Path
 from kept import text
 
 from mlsim_book.model import Chapter, ExecutedPage, Project
-from mlsim_book.read.labels import label_texts, nearest_label
-from mlsim_book.read.language import (
+from mlsim_book.read.labels import (
     appendices_title,
     is_english,
     kind_words,
     known_language,
+    label_texts,
+    nearest_label,
     own_words,
     words_of,
 )

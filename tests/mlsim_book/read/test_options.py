@@ -10,11 +10,23 @@ import pytest
 from kept import FIXTURES, untold
 
 from mlsim_book.errors import Problems, SourceError
-from mlsim_book.read.attributes import attributes, fence_for, value_text
-from mlsim_book.read.options import CELL, merge, page_defaults, parse_options
-from mlsim_book.read.qmd import check_metadata, read_document
-from mlsim_book.read.settings import book_package, book_settings, named_paths, web_address
-from mlsim_book.read.yamlfile import load_yaml, read_yaml
+from mlsim_book.read.lines import attributes, fence_for, value_text
+from mlsim_book.read.qmd import (
+    CELL,
+    check_metadata,
+    merge,
+    page_defaults,
+    parse_options,
+    read_document,
+)
+from mlsim_book.read.yamlfile import (
+    book_package,
+    book_settings,
+    load_yaml,
+    named_paths,
+    read_yaml,
+    web_address,
+)
 
 UNCHECKED = {"slideshow", "export"}  # they take anything
 

@@ -7,20 +7,18 @@ from typing import Any
 
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage
-from mlsim_book.read.document import Cell
-from mlsim_book.read.lines import split_lines
-from mlsim_book.read.measured import form_of, is_measured
-from mlsim_book.read.places import (
+from mlsim_book.read.ipynb import joined, sanitize
+from mlsim_book.read.lines import (
     Reporter,
     find_lines,
     label_patterns,
     place,
     reference_patterns,
     sources_of,
+    split_lines,
     text_pattern,
 )
-from mlsim_book.read.qmd import parse_blocks
-from mlsim_book.read.stable_outputs import joined, sanitize
+from mlsim_book.read.qmd import Cell, form_of, is_measured, parse_blocks
 
 SOURCE = """# A {#sec-fig-x}
 

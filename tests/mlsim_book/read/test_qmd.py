@@ -8,11 +8,8 @@ import pytest
 from kept import cases, text, untold
 
 from mlsim_book.errors import Problem, Problems, SourceError
-from mlsim_book.read.divs import check_divs
-from mlsim_book.read.document import Cell, Document
-from mlsim_book.read.includes import expand_includes
-from mlsim_book.read.lines import SourceLine, read_lines, split_lines
-from mlsim_book.read.qmd import parse_blocks, read_document
+from mlsim_book.read.lines import SourceLine, check_divs, expand_includes, read_lines, split_lines
+from mlsim_book.read.qmd import Cell, Document, parse_blocks, read_document
 
 
 def cells(text: str) -> list[Cell]:

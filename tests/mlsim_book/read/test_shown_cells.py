@@ -11,11 +11,9 @@ from kept import cases
 
 from mlsim_book.build import build
 from mlsim_book.errors import Problems, SourceError
-from mlsim_book.read.document import Cell
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import parse_blocks
-from mlsim_book.read.shown_cells import advise_languages
+from mlsim_book.read.qmd import Cell, advise_languages, parse_blocks
 from mlsim_book.render.notebooks import make_notebooks
 from mlsim_book.run.pages import parse_pages
 from mlsim_book.site.template import strip_tags

@@ -12,7 +12,7 @@ from site_pages import built
 from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.model import Chapter, ExecutedPage, Project
-from mlsim_book.read.places import Reporter
+from mlsim_book.read.lines import Reporter
 from mlsim_book.render import citations
 from mlsim_book.render.citations import (
     Citations,

@@ -16,7 +16,7 @@ from pots import SETTINGS, write_package
 from mlsim_book.model import Project
 from mlsim_book.render.install import install_cell
 from mlsim_book.render.wheel import build_wheel
-from mlsim_book.site.offer import Offer, write_offer
+from mlsim_book.site.template import Offer, write_offer
 
 CLOSED = "http://127.0.0.1:9/book"
 

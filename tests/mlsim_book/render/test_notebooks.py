@@ -15,11 +15,9 @@ import pytest
 from kept import cases, text
 
 from mlsim_book.errors import Problems
-from mlsim_book.read.document import Cell
 from mlsim_book.read.lines import split_lines
-from mlsim_book.read.options import page_defaults
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.read.qmd import Cell, page_defaults, parse_blocks
 from mlsim_book.render.live_code import Code
 from mlsim_book.render.notebook_cells import page_code
 from mlsim_book.render.notebooks import check_notebooks, make_notebooks, write_notebooks

@@ -12,7 +12,7 @@ import pytest
 
 from mlsim_book.build import StrictError, build
 from mlsim_book.caches import TextCache
-from mlsim_book.check.built_page import read_page
+from mlsim_book.check.built_site import read_page
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.project import load_project
@@ -20,7 +20,7 @@ from mlsim_book.render.notebooks import make_notebooks
 from mlsim_book.render.opens import Opened
 from mlsim_book.render.to_html import RenderedPage, render_pages
 from mlsim_book.run.inline import plain_numbers
-from mlsim_book.site.cards import cards_place, cards_script, with_cards
+from mlsim_book.site.shared_files import cards_place, cards_script, with_cards
 
 MakeBook = Callable[..., Path]
 TEA = Path(__file__).parents[1] / "books" / "tea"

@@ -7,7 +7,7 @@ from pathlib import Path
 from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage
-from mlsim_book.read.places import Reporter
+from mlsim_book.read.lines import Reporter
 from mlsim_book.render import katex
 from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.postprocess import Links, _tables, finish_html, rewrite

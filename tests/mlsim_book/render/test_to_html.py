@@ -15,20 +15,17 @@ from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.paper.formats import paper_groups, rendered_for
-from mlsim_book.read.document import Cell
-from mlsim_book.read.language import words_of
-from mlsim_book.read.lines import split_lines
-from mlsim_book.read.places import Reporter
+from mlsim_book.read.labels import words_of
+from mlsim_book.read.lines import Reporter, split_lines
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.read.qmd import Cell, parse_blocks
 from mlsim_book.render.crossref import Words, build_index, label_texts, resolve
 from mlsim_book.render.margins import place_margins
 from mlsim_book.render.postprocess import Links, finish_html
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
 from mlsim_book.run.pages import execute_pages
-from mlsim_book.site import navigation
-from mlsim_book.site.code_tools import code_tools, menu, source_box
-from mlsim_book.site.template import page_title
+from mlsim_book.site import titles
+from mlsim_book.site.template import code_tools, menu, page_title, source_box
 
 CHAPTER = Chapter("a.qmd", "a.html", "T", 1)
 CASES = tomllib.loads((FIXTURES / "cases" / "rendered.toml").read_text("utf-8"))["pages"]
@@ -125,7 +122,7 @@ def test_a_page_without_a_number(tmp_path: Path) -> None:
     done = rendered(project, "Text.\n")
     assert 'class="chapter-number"' not in page_title(done)[1]
     assert 'class="chapter-title"' in page_title(done)[1]
-    (entry,) = navigation.sidebar(project, CHAPTER)
+    (entry,) = titles.sidebar(project, CHAPTER)
     assert entry.text == "T"
 
 

@@ -10,11 +10,10 @@ from kept import cases, text, untold
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.model import Chapter, ExecutedPage
-from mlsim_book.read.document import Document
 from mlsim_book.read.ipynb import Notebook
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.read.qmd import Document, parse_blocks
 from mlsim_book.run.embed import expand_embeds
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.results import Results

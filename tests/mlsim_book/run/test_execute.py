@@ -12,9 +12,8 @@ import kept
 import pytest
 
 from mlsim_book.errors import CellError, Problems
-from mlsim_book.read.options import page_defaults
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.execute import _stoppable, run_document
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from mlsim_book.errors import Problems, SourceError
-from mlsim_book.paper.document import _GONE
-from mlsim_book.read.options import page_defaults
-from mlsim_book.read.qmd import read_document
+from mlsim_book.paper.formats import _GONE
+from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.execute import run_document
 from mlsim_book.run.figure_data import _of_figure, csv_text, figure_rows
 from mlsim_book.run.figure_theme import (

@@ -15,9 +15,8 @@ from kept import cases
 
 from mlsim_book.build import StrictError, build
 from mlsim_book.errors import Problems
-from mlsim_book.read.document import Markdown
 from mlsim_book.read.lines import split_lines
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.qmd import Markdown, read_document
 from mlsim_book.run.inline import Inline, find_inline, render, substitute
 from mlsim_book.run.quarto_inline import (
     check_values,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mlsim_book.errors import Problems
-from mlsim_book.read.options import page_defaults
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.intermediate import write_markdown
 from mlsim_book.run.results import Output, Results
 

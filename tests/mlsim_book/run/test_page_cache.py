@@ -10,8 +10,7 @@ import pytest
 
 from mlsim_book.caches import cache_folder
 from mlsim_book.errors import Problems
-from mlsim_book.read.options import page_defaults
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.depends import Depends
 from mlsim_book.run.page_cache import PageCache, environment_key, named_files, page_key
 from mlsim_book.run.results import Results

@@ -15,12 +15,10 @@ import pytest
 
 from mlsim_book.errors import BookError, CellError, Problems, SourceError
 from mlsim_book.model import ExecutedPage
-from mlsim_book.read.document import Document
 from mlsim_book.read.ipynb import Notebook
 from mlsim_book.read.lines import split_lines
-from mlsim_book.read.options import Defaults
 from mlsim_book.read.project import load_project
-from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.read.qmd import Defaults, Document, parse_blocks
 from mlsim_book.run import execute
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.page_settings import cell_timeout, runs_alone

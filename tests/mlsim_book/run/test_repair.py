@@ -11,8 +11,7 @@ from kept import cases
 
 from mlsim_book.build import build
 from mlsim_book.errors import Problems
-from mlsim_book.read.options import page_defaults
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.html_repair import balanced, repaired
 from mlsim_book.run.inline import Inline, render
 from mlsim_book.run.intermediate import write_blocks

@@ -25,17 +25,16 @@ from mlsim_book.check.book import check_book
 from mlsim_book.cli import main
 from mlsim_book.errors import BookError, Problems, SourceError, ToolError
 from mlsim_book.model import Chapter, Project
-from mlsim_book.read.language import words_of
+from mlsim_book.read.labels import words_of
 from mlsim_book.read.project import load_project
-from mlsim_book.read.settings import web_address
+from mlsim_book.read.yamlfile import web_address
 from mlsim_book.render.assets import load_assets
 from mlsim_book.render.opens import Opened
 from mlsim_book.render.to_html import Heading
-from mlsim_book.site import code_tools, fonts, navigation, swap
-from mlsim_book.site.cards import cards_place, cards_script, with_cards
-from mlsim_book.site.lock import hold, lock_path, take_turns
-from mlsim_book.site.policy import policy, refused
-from mlsim_book.site.shared_files import write_shared
+from mlsim_book.site import shared_files, swap, template, titles
+from mlsim_book.site.shared_files import cards_place, cards_script, with_cards, write_shared
+from mlsim_book.site.swap import hold, lock_path, take_turns
+from mlsim_book.site.template import policy, refused
 
 MakeBook = Callable[..., Path]
 pytestmark = pytest.mark.usefixtures("with_assets")
@@ -55,29 +54,28 @@ def heading(level: int, name: str, **more: bool) -> Heading:
 
 
 def test_navigation_leads_through_parts_neighbours_and_headings() -> None:
-    entries = navigation.sidebar(PROJECT, CHAPTERS[2])
+    entries = titles.sidebar(PROJECT, CHAPTERS[2])
     assert [entry.text for entry in entries] == ["Preface", "Ground", "Appendices"]
     assert [each.href for each in entries[1].items] == ["../a.html", "b.html"]
     assert [each.active for each in entries[1].items] == [False, True]
     assert "Clay &amp; *pots*" in entries[1].items[0].text
-    assert entries[2].items[0].text == navigation.chapter_text(CHAPTERS[3])
+    assert entries[2].items[0].text == titles.chapter_text(CHAPTERS[3])
     assert 'class="chapter-number">A<' in entries[2].items[0].text
     plain = Project(Path(), "Book", CHAPTERS, metadata={"number-sections": False})
-    assert navigation.sidebar(plain, CHAPTERS[0])[2].items[0].text == "Tools"
+    assert titles.sidebar(plain, CHAPTERS[0])[2].items[0].text == "Tools"
 
     around = [
-        [each and each.href for each in navigation.neighbours(PROJECT, chapter)]
-        for chapter in CHAPTERS
+        [each and each.href for each in titles.neighbours(PROJECT, chapter)] for chapter in CHAPTERS
     ]
     assert around == [
         [None, "a.html"], ["index.html", "sub/b.html"], ["../a.html", "../c.html"],
         ["sub/b.html", None],
     ]  # fmt: skip
-    crumbs = [each.href for each in navigation.breadcrumb(PROJECT, CHAPTERS[2])]
+    crumbs = [each.href for each in titles.breadcrumb(PROJECT, CHAPTERS[2])]
     assert crumbs == ["../a.html", "b.html"]
-    assert len(navigation.breadcrumb(PROJECT, CHAPTERS[0])) == 1
+    assert len(titles.breadcrumb(PROJECT, CHAPTERS[0])) == 1
 
-    tree = navigation.contents(
+    tree = titles.contents(
         [heading(2, "a"), heading(3, "b"), heading(4, "deep"), heading(2, "c", unlisted=True),
          heading(2, "d")]
     )  # fmt: skip
@@ -113,15 +111,15 @@ def test_the_menu_of_code_has_what_is_asked_for(
     given: object, folds: bool, caption: str, items: list[str], box: bool
 ) -> None:
     words = words_of("en", {})
-    tools = code_tools.code_tools(given, '<details class="code-fold"' if folds else "", words)
+    tools = template.code_tools(given, '<details class="code-fold"' if folds else "", words)
     assert (tools is not None) == bool(items)
     if tools is not None:
-        menu = code_tools.menu(tools, words, repo_source="repo.qmd")
+        menu = template.menu(tools, words, repo_source="repo.qmd")
         found = re.findall(r'<li><\w+ .*?id="quarto-([a-z-]+)"(?:.*?href="(.*?)")?', menu)
         assert [" ".join(each).strip() for each in found] == items
         name = "" if caption else ' aria-label="Code"'
         assert f"{name}>{caption}</summary>" in menu
-        source = code_tools.source_box(tools, words, "a < b")
+        source = template.source_box(tools, words, "a < b")
         assert ("<code>a &lt; b</code>" in source, not source) == (box, not box)
 
 
@@ -160,7 +158,7 @@ def test_a_face_is_asked_for_each_of_its_letters_once(tmp_path: Path) -> None:
         whole, part = libs / f"fonts/{name}.woff2", libs / f"fonts/{name}-core.woff2"
         assert part.stat().st_size < 0.7 * whole.stat().st_size
         assert 0x200B not in rest
-    package = Path(fonts.__file__).parents[1]
+    package = Path(shared_files.__file__).parents[1]
     for path in (package / "exercises/theme/fields.js", package / "site/theme/tables.css"):
         arrows = set("←→↑↓") & set(path.read_text("utf-8"))
         assert arrows
@@ -170,7 +168,7 @@ def test_a_face_is_asked_for_each_of_its_letters_once(tmp_path: Path) -> None:
 def test_without_font_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "brotli", None)
     with pytest.raises(ToolError, match="there is no brotli") as caught:
-        fonts._font_tools()
+        shared_files._font_tools()
     assert "fonttools[woff]" in str(caught.value.hint)
 
 

@@ -15,7 +15,7 @@ from kept import script
 
 from mlsim_book.render.assets import find_node
 from mlsim_book.site import search
-from mlsim_book.site.search_index import fold, words
+from mlsim_book.site.search import fold, words
 
 Ask = Callable[..., list[dict[str, Any]]]
 

@@ -14,7 +14,7 @@ from kept import FIXTURES, book as small_book
 from mlsim_book.build import StrictError, build, site_hash
 from mlsim_book.caches import TextCache
 from mlsim_book.check.built_site import read_page
-from mlsim_book.preview.rebuild import Rebuilder
+from mlsim_book.preview.session import Rebuilder
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.site import titles
 from mlsim_book.site.search import SEARCH

@@ -20,13 +20,17 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from mlsim_book.check.bibliography import check_unused, read_entries
-from mlsim_book.check.built_site import BuiltSite, check_site, external_links, read_site
-from mlsim_book.check.chapter_rules import check_chapters, check_exercise_files
-from mlsim_book.check.external_links import ask_all
+from mlsim_book.check.built_site import BuiltSite, ask_all, check_site, external_links, read_site
 from mlsim_book.check.numbers import check_numbers
-from mlsim_book.check.quarto_rules import note_findings, quarto_findings
-from mlsim_book.check.sources import check_citations, check_sources
+from mlsim_book.check.quarto import note_findings, quarto_findings
+from mlsim_book.check.sources import (
+    check_chapters,
+    check_citations,
+    check_exercise_files,
+    check_sources,
+    check_unused,
+    read_entries,
+)
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import check_notebooks

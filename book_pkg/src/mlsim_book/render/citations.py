@@ -17,8 +17,8 @@ from typing import Any
 
 from mlsim_book.caches import TextCache, content_hash
 from mlsim_book.model import Project
-from mlsim_book.read.language import is_english
-from mlsim_book.read.places import Reporter, reference_patterns
+from mlsim_book.read.labels import is_english
+from mlsim_book.read.lines import Reporter, reference_patterns
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.reference_parts import in_parts
 from mlsim_book.render.to_html import RenderedPage

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlsim_book.model import Project
-from mlsim_book.read.labels import nearest_label
-from mlsim_book.read.language import kind_words, own_words, words_of
-from mlsim_book.read.places import Reporter, find_lines, label_patterns, reference_patterns
+from mlsim_book.read.labels import kind_words, nearest_label, own_words, words_of
+from mlsim_book.read.lines import Reporter, find_lines, label_patterns, reference_patterns
 from mlsim_book.render.to_html import Label, RenderedPage
 
 _REFERENCE = re.compile(r"<x-ref ([^>]*)>(.*?)</x-ref>", re.DOTALL)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from mlsim_book.caches import Memo
 from mlsim_book.errors import SourceError
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.read.places import Reporter
-from mlsim_book.read.settings import book_settings
+from mlsim_book.read.lines import Reporter
+from mlsim_book.read.yamlfile import book_settings
 from mlsim_book.render.html_tree import Element, Text, edited, parse
 from mlsim_book.render.postprocess import relative
 from mlsim_book.render.terms import Entry, Terms

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlsim_book.model import Project
-from mlsim_book.read.settings import BookPackage, book_package, web_address
+from mlsim_book.read.yamlfile import BookPackage, book_package, web_address
 
 FOLDER = "notebooks"  # of notebooks and the wheel, in the repository and on the site
 

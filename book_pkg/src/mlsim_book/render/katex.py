@@ -17,7 +17,7 @@ from pathlib import Path
 from mlsim_book.caches import TextCache, content_hash
 from mlsim_book.errors import ToolError
 from mlsim_book.model import ExecutedPage
-from mlsim_book.read.places import Reporter, text_pattern
+from mlsim_book.read.lines import Reporter, text_pattern
 from mlsim_book.render.assets import Assets
 
 _SCRIPT = Path(__file__).parent / "node" / "render-math.js"

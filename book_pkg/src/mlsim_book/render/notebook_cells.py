@@ -7,10 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlsim_book.read.document import Cell
-from mlsim_book.read.measured import MEASURED, form_of, is_measured
-from mlsim_book.read.options import Defaults
-from mlsim_book.read.stable_outputs import strip_ansi
+from mlsim_book.read.ipynb import strip_ansi
+from mlsim_book.read.qmd import MEASURED, Cell, Defaults, form_of, is_measured
 from mlsim_book.render.live_code import Code
 from mlsim_book.run.outputs import is_display
 from mlsim_book.run.results import Output

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mlsim_book.model import Project
-from mlsim_book.read.document import Cell, Markdown
+from mlsim_book.read.qmd import Cell, Markdown
 from mlsim_book.render.live_code import Code, live_sources
 from mlsim_book.render.notebook_cells import is_asis, page_code
 from mlsim_book.render.pandoc import run_pandoc

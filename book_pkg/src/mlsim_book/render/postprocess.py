@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mlsim_book.model import ExecutedPage
-from mlsim_book.read.places import Reporter
+from mlsim_book.read.lines import Reporter
 from mlsim_book.render.figure_tables import place_tables
 from mlsim_book.run.figure_theme import dressed
 

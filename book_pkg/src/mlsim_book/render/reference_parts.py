@@ -21,7 +21,7 @@ from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.model import Project
-from mlsim_book.read.settings import book_settings
+from mlsim_book.read.yamlfile import book_settings
 
 KEY = "references-in-parts"
 _HINT = (

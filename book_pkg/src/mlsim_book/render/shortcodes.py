@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.read.places import Reporter
+from mlsim_book.read.lines import Reporter
 from mlsim_book.read.yamlfile import read_yaml
 from mlsim_book.render.filler import lipsum, placeholder
 from mlsim_book.render.media import kbd, video

@@ -19,8 +19,8 @@ from typing import Any
 
 from mlsim_book.caches import TextCache, content_hash
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.read.language import is_english, kind_words, own_words, words_of
-from mlsim_book.read.options import merge
+from mlsim_book.read.labels import is_english, kind_words, own_words, words_of
+from mlsim_book.read.qmd import merge
 from mlsim_book.render.opens import Opened, keep_opened
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
 from mlsim_book.render.splice import FACTS, Splicer

@@ -23,7 +23,7 @@ from typing import Any
 from mlsim_book.caches import TextCache, cache_folder, content_hash
 from mlsim_book.errors import SourceError, ToolError
 from mlsim_book.model import Project
-from mlsim_book.read.settings import book_package
+from mlsim_book.read.yamlfile import book_package
 
 _DAYS = 3.0  # a wheel is large, and soon made again
 _EPOCH = "315532800"  # 1980, where the times of zip archives begin

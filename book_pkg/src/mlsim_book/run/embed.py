@@ -18,10 +18,8 @@ from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.model import ExecutedPage
-from mlsim_book.read.document import Cell, Document
-from mlsim_book.read.includes import nearest_file
-from mlsim_book.read.lines import Fences
-from mlsim_book.read.options import page_defaults
+from mlsim_book.read.lines import Fences, nearest_file
+from mlsim_book.read.qmd import Cell, Document, page_defaults
 from mlsim_book.run.intermediate import figure_folder, write_blocks
 from mlsim_book.run.results import Results
 

@@ -22,9 +22,8 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
 from mlsim_book.errors import BookError, CellError, ToolError
-from mlsim_book.read.document import Cell, Document, Markdown
-from mlsim_book.read.options import Defaults
-from mlsim_book.read.stable_outputs import joined, sanitize, strip_ansi
+from mlsim_book.read.ipynb import joined, sanitize, strip_ansi
+from mlsim_book.read.qmd import Cell, Defaults, Document, Markdown
 from mlsim_book.run.inline import Inline, find_inline
 from mlsim_book.run.kernel import (
     OPENED,
@@ -41,7 +40,7 @@ from mlsim_book.run.kernel import (
 from mlsim_book.run.opened_files import EVERYTHING
 from mlsim_book.run.results import Output, Results, needs_kernel
 from mlsim_book.run.stop import Stop
-from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.data import ExerciseError
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 _SLOW = "Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml."

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mlsim_book.read.document import Markdown
 from mlsim_book.read.lines import Fences
+from mlsim_book.read.qmd import Markdown
 from mlsim_book.run.html_repair import repaired
 
 _EXPRESSION = re.compile(r"\{python\}([ \t\n]+\S.*)", re.DOTALL)

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from mlsim_book.read.attributes import attributes, fence_for
-from mlsim_book.read.document import Cell, Document, Markdown
-from mlsim_book.read.options import Defaults
+from mlsim_book.read.lines import attributes, fence_for
+from mlsim_book.read.qmd import Cell, Defaults, Document, Markdown
 from mlsim_book.run.inline import find_inline, substitute
 from mlsim_book.run.markdown_repair import mend
 from mlsim_book.run.outputs import (

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsim_book.read.attributes import attributes, fence_for
-from mlsim_book.read.stable_outputs import strip_ansi
+from mlsim_book.read.ipynb import strip_ansi
+from mlsim_book.read.lines import attributes, fence_for
 from mlsim_book.run.ansi import ansi_to_html, has_ansi
 from mlsim_book.run.figure_data import MIME, SUFFIX
 from mlsim_book.run.figure_theme import DARK, dark

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.caches import content_hash
-from mlsim_book.read.document import Cell, Document
-from mlsim_book.read.options import Defaults
+from mlsim_book.read.qmd import Cell, Defaults, Document
 from mlsim_book.run.depends import Depends
 from mlsim_book.run.inline import find_inline
 from mlsim_book.run.results import Results

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsim_book.errors import SourceError
-from mlsim_book.read.settings import book_settings
+from mlsim_book.read.yamlfile import book_settings
 
 
 def runs_alone(book: Mapping[str, Any], page: Mapping[str, Any], source: str) -> bool:

@@ -14,12 +14,9 @@ from mlsim_book.caches import cache_folder
 from mlsim_book.errors import BookError, CellError, Problems, SourceError
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.progress import clear, step
-from mlsim_book.read.chapters import first_heading
-from mlsim_book.read.document import Document
 from mlsim_book.read.lines import split_lines
-from mlsim_book.read.options import Defaults, merge, page_defaults
-from mlsim_book.read.project import folder_metadata
-from mlsim_book.read.qmd import read_document
+from mlsim_book.read.project import first_heading, folder_metadata
+from mlsim_book.read.qmd import Defaults, Document, merge, page_defaults, read_document
 from mlsim_book.run.depends import Depends, depends_names, read_depends
 from mlsim_book.run.embed import expand_embeds
 from mlsim_book.run.inline import plain_numbers

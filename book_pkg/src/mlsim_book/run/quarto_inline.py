@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from mlsim_book.errors import Problems
-from mlsim_book.read.document import Document, Markdown
+from mlsim_book.read.qmd import Document, Markdown
 from mlsim_book.run.inline import Inline, find_inline
 
 # What a browser doesn't let stand in a paragraph, but for what only HTML documents hold.

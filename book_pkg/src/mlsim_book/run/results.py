@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsim_book.read.document import Cell, Document
-from mlsim_book.read.options import Defaults
+from mlsim_book.read.qmd import Cell, Defaults, Document
 from mlsim_book.run.inline import find_inline
 
 Output = dict[str, Any]  # as nbformat has it

@@ -3,6 +3,17 @@
 Section ids stand on `<section>`; the variant of a page that is indexed has them on
 headings, and neither navigation nor formulas. An element with `data-search-ignore` is left out.
 `theme/search-index.js` answers from these files, over a server as from disk.
+
+The index of a book's sections, cut into small scripts of which a query loads a few. Sections are
+pieces of text, long ones several. For each word there stands in which pieces it is, and what
+follows for each: `12Q3b` is piece 12 with weight Q, and the third piece after it with weight b.
+These are cut by the alphabet. What a result shows, the pieces' titles and texts, is cut by the
+order of the book. All are plain scripts, since a page that is read from disk may load nothing
+else; the name of each contains the hash of its content.
+
+Words are folded: case, accents and other ways to write a letter make no difference. Signs that are
+part of a letter (the vowels of Devanagari) stay. Chinese, Japanese, Thai and their like are cut
+into pairs of characters. `theme/search-index.js` does the same to what a reader types.
 """
 
 from __future__ import annotations
@@ -10,13 +21,190 @@ from __future__ import annotations
 import html as htmllib
 import json
 import re
-from collections.abc import Iterator, Mapping
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+from mlsim_book.caches import content_hash
 from mlsim_book.render.html_tree import Element, Text, edited, parse
-from mlsim_book.site.search_index import Section, index_files
 from mlsim_book.site.shared_files import FOLDER, LIBS
+
+WORDS_PART = 12_000  # characters: of these, a query loads one or two for each of its words
+TEXTS_PART = 5_000  # of these it loads up to twelve, one for each result that is shown
+PASSAGE = 2_000  # characters: a longer section is cut, so that a result needs but a piece
+LEVELS = string.ascii_uppercase + string.ascii_lowercase
+_FULL = 3.5  # the weight that the last level stands for
+_TITLE_WEIGHT, _HEADING_WEIGHT = 2.5, 1.5
+_SATURATION, _LENGTH = 1.2, 0.6  # the two parameters of BM25, k1 and b
+# Accents and points that one may leave out: Latin, Greek, Cyrillic; Hebrew; Arabic.
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]"
+)
+# Scripts without spaces between words: Thai and Lao, Burmese, Khmer, Japanese, Chinese.
+_SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_RUN = re.compile(f"([{_SPACELESS}]+)|[^{_SPACELESS}]+")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a page, or what stands above the first: it has the page's title."""
+
+    url: str
+    page: str
+    title: str
+    text: str
+    goes_on: bool = False  # whether this is a further piece of the section before
+
+
+def index_files(sections: Iterable[Section]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the head of the index, and its parts by name.
+
+    >>> long = [Section(name, "A", "A", "x" * size) for name, size in (("a", 7000), ("b", 2))]
+    >>> heads, parts = index_files(long)
+    >>> heads["pieces"], heads["goesOn"], [at for at, _ in heads["texts"]], len(parts)
+    (5, [1, 2, 3], [0, 2], 3)
+    """
+    pieces = [piece for each in sections for piece in cut_long(each)]
+    parts: dict[str, str] = {}
+    heads: dict[str, Any] = {"pieces": len(pieces), "words": [], "texts": []}
+    heads["goesOn"] = [number for number, each in enumerate(pieces) if each.goes_on]
+    for lines in cut(postings(pieces), WORDS_PART):
+        first = lines[0].split(" ")[0]
+        heads["words"].append([first, _add(parts, "w", _json("\n".join(lines)))])
+    shown = (_json([each.url, each.page, each.title, each.text]) for each in pieces)
+    at = 0
+    for records in cut(shown, TEXTS_PART):
+        heads["texts"].append([at, _add(parts, "t", f"[{','.join(records)}]")])
+        at += len(records)
+    return heads, parts
+
+
+def cut_long(section: Section) -> Iterator[Section]:
+    """Yield a section in pieces that are no longer than a passage, cut between words.
+
+    >>> def lengths(text):
+    ...     return [len(each.text) for each in cut_long(Section("a", "A", "A", text))]
+    >>> lengths("one " * 700), lengths(" " + "x" * 2000 + " "), lengths("x" * 4500)
+    ([1999, 799], [2000], [2000, 2000, 500])
+
+    A space of the first half is none to cut at.
+
+    >>> lengths("x" * 1000 + " " + "y" * 1500), lengths("x" * 999 + " " + "y" * 1500)
+    ([1000, 1500], [2000, 500])
+    >>> lengths("x" * 2000 + " y")
+    [2000, 1]
+    """
+    text, goes_on = section.text.strip(), False
+    while True:
+        end = len(text)
+        if end > PASSAGE:
+            end = text.rfind(" ", PASSAGE // 2, PASSAGE + 1)
+            end = PASSAGE if end < 0 else end
+        yield replace(section, text=text[:end].rstrip(), goes_on=goes_on)
+        text, goes_on = text[end:].lstrip(), True
+        if not text:
+            return
+
+
+def cut(entries: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield groups of entries, so many as fit into a part but at least one.
+
+    >>> list(cut(["ab", "c", "def", "gh", "i", "jklm"], 3))
+    [['ab', 'c'], ['def'], ['gh', 'i'], ['jklm']]
+    """
+    group: list[str] = []
+    long = 0
+    for each in entries:
+        if group and long + len(each) > size:
+            yield group
+            group, long = [], 0
+        group.append(each)
+        long += len(each)
+    if group:
+        yield group
+
+
+def postings(pieces: Sequence[Section]) -> list[str]:
+    """Return a line for each word, in the order in which a browser compares words.
+
+    >>> postings([Section("a", "Tea", "Tea", "Hot"), Section("a#b", "Tea", "Hot tea", "")])
+    ['hot 0F1R', 'tea 0l1R']
+    """
+    texts = [Counter(words(each.text)) for each in pieces]
+    lengths = [counts.total() for counts in texts]
+    mean = sum(lengths) / max(len(lengths), 1) or 1
+    lines: dict[str, list[str]] = {}
+    last: dict[str, int] = {}
+    for number, (piece, counts, length) in enumerate(zip(pieces, texts, lengths, strict=True)):
+        title = [] if piece.goes_on else words(piece.title)
+        named = (_HEADING_WEIGHT if "#" in piece.url else _TITLE_WEIGHT) * (
+            0.6 + 0.4 / max(len(title), 1)
+        )
+        spread = _SATURATION * (1 - _LENGTH + _LENGTH * length / mean)
+        for word in {*counts, *title}:
+            weight = counts[word] / (counts[word] + spread) + (named if word in title else 0)
+            level = LEVELS[min(int(weight / _FULL * len(LEVELS)), len(LEVELS) - 1)]
+            lines.setdefault(word, []).append(f"{number - last.get(word, 0)}{level}")
+            last[word] = number
+    ordered = sorted(lines, key=lambda word: word.encode("utf-16-be"))
+    return [f"{word} {''.join(lines[word])}" for word in ordered]
+
+
+def _add(parts: dict[str, str], kind: str, data: str) -> str:
+    """Add a part; return its name."""
+    name = f"{kind}-{content_hash(data)[:8]}"
+    parts[f"{name}.js"] = f'bookSearch.part("{name}",{data});\n'
+    return name
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def fold(text: str) -> str:
+    """Return a text without capitals and accents.
+
+    >>> fold("Séance ΟΔΟΣ"), fold("ﬁt")
+    ('seance οδοσ', 'fit')
+    """
+    if text.isascii():
+        return text.lower()
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).lower().replace("ς", "σ")
+    return unicodedata.normalize("NFC", plain)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order; the last character of a run without spaces, too.
+
+    >>> words("Peak_flops: 312 TFLOP/s")
+    ['peak', 'flops', '312', 'tflop', 's']
+    >>> words("GPU上的模型")
+    ['gpu', '上的', '的模', '模型', '型']
+    """
+    folded = fold(text)
+    table = {ord(sign): " " for sign in set(folded) if unicodedata.category(sign)[0] not in "LMN"}
+    spaced = folded.translate(table)
+    if spaced.isascii():
+        return spaced.split()
+    return [
+        word
+        for chunk in spaced.split()
+        for run in _RUN.finditer(chunk)
+        for word in (_pairs(run.group()) if run[1] else (run.group(),))
+    ]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run))]
+
 
 SEARCH = f"{LIBS}/search"
 IGNORE = "data-search-ignore"

@@ -1,32 +1,299 @@
-"""Put pages into the template: titles, navigation, notebook links, footer."""
+"""Put pages into the template: titles, navigation, notebook links, footer.
+
+The menu of `code-tools`: show or hide all code of a page, and see the page's source.
+
+The Content-Security-Policy of a book that asks for one: nothing but its own origin.
+
+    mlsim-book:
+      content-security-policy: true
+
+A browser then runs no script but the site's own files, loads nothing from elsewhere and sends
+nothing elsewhere. It is off unless set, since a book may well embed a video, a widget or a script
+of its own, which this policy would silence.
+
+What a site offers to students: notebooks, the wheel of their package, both in a zip.
+
+    | the book has | a page offers                      | its notebook takes the package from |
+    |--------------|------------------------------------|-------------------------------------|
+    | `site-url`   | the notebook, a line for pip       | the site                            |
+    | `repo-url`   | the notebook, Colab if it can open | the repository                      |
+    | neither      | a zip of the notebook and wheel    | the wheel beside it                 |
+
+The wheel lies among the notebooks, so that in a copy of the site on a disk they find it.
+"""
 
 from __future__ import annotations
 
+import base64
 import datetime
 import functools
+import hashlib
 import html as htmllib
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from mlsim_book.exercises.page_script import has_exercises
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.exercises.files import has_exercises
 from mlsim_book.model import Chapter, Project
-from mlsim_book.paper.formats import Download
-from mlsim_book.read.labels import chapter_number
-from mlsim_book.read.language import words_of
+from mlsim_book.paper.formats import Download, zip_time
+from mlsim_book.paper.zips import pack
+from mlsim_book.read.labels import chapter_number, words_of
+from mlsim_book.read.yamlfile import book_package, book_settings, web_address
 from mlsim_book.render.assets import Assets
+from mlsim_book.render.install import FOLDER as NOTEBOOKS, has_address, requirements_path
+from mlsim_book.render.notebooks import make_notebooks, notebook_path
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.to_html import RenderedPage, html_options, is_index
-from mlsim_book.site import navigation
-from mlsim_book.site.code_tools import code_tools, menu, source_box
-from mlsim_book.site.offer import Offered
-from mlsim_book.site.policy import policy, refused, wants_policy
+from mlsim_book.render.wheel import Wheel
 from mlsim_book.site.shared_files import FOLDER, LIBS, Shared, inline_icon
-from mlsim_book.site.titles import Titles, is_plain, plain_html
+from mlsim_book.site.titles import (
+    Contents,
+    Titles,
+    breadcrumb,
+    is_plain,
+    neighbours,
+    plain_html,
+    sidebar,
+)
+
+_FOLDED = '<details class="code-fold"'
+
+
+@dataclass(frozen=True)
+class CodeTools:
+    """What a page's menu offers."""
+
+    caption: str
+    toggle: bool
+    source: str | bool  # an address, or whether to show the source here
+
+
+def code_tools(given: Any, body: str, words: Mapping[str, str]) -> CodeTools | None:
+    """Return what `code-tools:` asks for; None if that is nothing.
+
+    >>> code_tools(True, "<p>no code that folds</p>", {"code-tools-menu-caption": "Code"})
+    CodeTools(caption='Code', toggle=False, source=True)
+    >>> code_tools(False, "", {}) is None
+    True
+    """
+    if not given:
+        return None
+    asked = given if isinstance(given, Mapping) else {}
+    caption = str(asked.get("caption") or words.get("code-tools-menu-caption", "Code"))
+    toggle = asked.get("toggle") is not False and _FOLDED in body
+    source = asked.get("source", True)
+    if not toggle and source is False:
+        return None
+    return CodeTools(caption, toggle, source if isinstance(source, str) else bool(source))
+
+
+def menu(tools: CodeTools, words: Mapping[str, str], *, repo_source: str) -> str:
+    """Return the menu as HTML. `source: repo` leads to the page's file in the repository."""
+    items = []
+    if tools.toggle:
+        items += [
+            _button("quarto-show-all-code", words["code-tools-show-all-code"]),
+            _button("quarto-hide-all-code", words["code-tools-hide-all-code"]),
+        ]
+    if tools.source:
+        view = words["code-tools-view-source"]
+        address = repo_source if tools.source == "repo" else tools.source
+        if isinstance(address, str) and address:
+            link = f'<a class="dropdown-item" href="{htmllib.escape(address)}">'
+            items.append(link.replace("<a ", '<a id="quarto-view-source" ') + f"{view}</a>")
+        else:
+            items.append(_button("quarto-view-source", view))
+    caption = "" if tools.caption == "none" else htmllib.escape(tools.caption)
+    name = "" if caption else f' aria-label="{words["code-tools-menu-caption"]}"'
+    listed = "".join(f"<li>{item}</li>" for item in items)
+    return (
+        '<details class="code-tools"><summary id="quarto-code-tools-menu" '
+        f'class="btn code-tools-button dropdown-toggle"{name}>{caption}</summary>'
+        f'<ul class="dropdown-menu">{listed}</ul></details>'
+    )
+
+
+def _button(name: str, text: str) -> str:
+    return f'<button type="button" class="dropdown-item" id="{name}">{text}</button>'
+
+
+def source_box(tools: CodeTools, words: Mapping[str, str], source: str) -> str:
+    """Return the box that shows a page's source, for a page whose menu has no link to it."""
+    if tools.source is not True:
+        return ""
+    title = words["code-tools-source-code"]
+    return (
+        f'<dialog id="quarto-embedded-source-code-modal" aria-label="{title}">'
+        f'<form method="dialog"><strong>{title}</strong>'
+        '<button class="tool" aria-label="Close">✕</button></form>'
+        f'<pre tabindex="0"><code>{htmllib.escape(source)}</code></pre></dialog>'
+    )
+
+
+KEY = "content-security-policy"
+
+_INLINE = re.compile(
+    r"<script\b(?![^>]*\bsrc=)(?![^>]*\btype=[\"']?(?:application/(?:ld\+)?json|text/template))[^>]*>"
+    r"|<[a-z][^>]*?\son(?:click|load|error|change|input|submit|toggle|focus|blur|key|mouse|pointer)"
+    r"\w*\s*=|<[a-z][^>]*?\s(?:href|src|action)=[\"']?\s*javascript:",
+    re.IGNORECASE,
+)
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def wants_policy(metadata: Mapping[str, Any]) -> bool:
+    """Say whether a book asks for the policy.
+
+    >>> wants_policy({}), wants_policy({"mlsim-book": {"content-security-policy": True}})
+    (False, True)
+    """
+    given = book_settings(metadata).get(KEY, False)
+    if not isinstance(given, bool):
+        raise SourceError(
+            f"`mlsim-book: {KEY}:` is {given!r}, which must be `true` or `false`",
+            file="_quarto.yml",
+            hint="`true` allows scripts and connections of the site's own origin only.",
+        )
+    return given
+
+
+def policy(inline_script: str) -> str:
+    """Return the policy of a page whose one inline script is given.
+
+    The script is allowed by its hash. Formulas and tables carry inline styles; the
+    stylesheet holds its icons as `data:` images.
+    """
+    digest = base64.b64encode(hashlib.sha256(inline_script.encode()).digest()).decode()
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'self' 'sha256-{digest}'",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
+        "font-src": "'self'",
+        "media-src": "'self'",
+        "connect-src": "'self'",
+        "worker-src": "'self'",
+        "frame-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
+
+
+def refused(html: str, allowed: str = "") -> str | None:
+    """Return what of a page the policy would silence, if anything; `allowed` is the one script.
+
+    >>> refused('<p onclick="x()">'), refused('<script src="a.js"></script>')
+    ('<p onclick=', None)
+    """
+    found = _INLINE.search(_HIDDEN.sub("", html.replace(f"<script>{allowed}</script>", "")))
+    return found.group()[:80] if found else None
+
+
+_GITHUB = re.compile(r"https?://github\.com/([^/]+/[^/]+?)(?:\.git)?/?")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The notebooks of a site, and the wheel that it carries.
+
+    Attributes
+    ----------
+    notebooks
+        Their texts, by path from the folder of notebooks.
+    """
+
+    notebooks: Mapping[str, str]
+    wheel: Wheel | None = None
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What of it lies on the site, by path from its root."""
+
+    notebooks: frozenset[str] = frozenset()
+    zipped: bool = False
+    install: str = ""  # the line for pip
+
+    @property
+    def zips(self) -> list[str]:
+        """The zips of a notebook and the wheel."""
+        return [_zip_name(each) for each in self.notebooks] if self.zipped else []
+
+    def links(self, project: Project, chapter: Chapter, base: str) -> dict[str, Any]:
+        """Return what a page's template needs; "" for what the page hasn't."""
+        name = f"{NOTEBOOKS}/{notebook_path(chapter.source)}"
+        if name not in self.notebooks:
+            return {"notebook": "", "zipped": False, "colab": "", "install": ""}
+        match = _GITHUB.fullmatch(project.repo_url or "")
+        colab = (
+            f"https://colab.research.google.com/github/{match[1]}/blob/{project.repo_branch}/{name}"
+            if match
+            else ""
+        )
+        return {
+            "notebook": htmllib.escape(base + (_zip_name(name) if self.zipped else name)),
+            "zipped": self.zipped,
+            "colab": htmllib.escape(colab),
+            "install": htmllib.escape(self.install, quote=False),
+        }
+
+
+def committed_notebooks(project: Project) -> dict[str, str]:
+    """Return the notebooks that lie in the repository, as Colab opens them."""
+    names = [notebook_path(chapter.source) for chapter in project.chapters]
+    folder = project.root / NOTEBOOKS
+    return {
+        name: (folder / name).read_text(encoding="utf-8")
+        for name in names
+        if (folder / name).is_file()
+    }
+
+
+def notebooks_for(project: Project, site_url: str | None, *, jobs: int = 2) -> Mapping[str, str]:
+    """Return the notebooks for a site: those in the repository, if they have its address.
+
+    Else they are made again from results that are kept; those in the repository stay as they are.
+    """
+    there = committed_notebooks(project)
+    if (site_url or "").rstrip("/") == (project.site_url or "").rstrip("/") or not there:
+        return there
+    made = make_notebooks(replace(project, site_url=site_url), Problems(), jobs=jobs)
+    return {name: text for name, text in made.items() if name in there}
+
+
+def write_offer(offer: Offer, project: Project, out: Path) -> Offered:
+    """Write notebooks, wheel and zips into a site."""
+    for name, text in offer.notebooks.items():
+        path = out / NOTEBOOKS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    names = frozenset(f"{NOTEBOOKS}/{name}" for name in offer.notebooks)
+    package, wheel = book_package(project.metadata), offer.wheel
+    if package is None or wheel is None or not names:
+        return Offered(names)
+    (out / NOTEBOOKS / wheel.name).write_bytes(wheel.data)
+    if project.site_url:
+        line = f"{package.wanted} @ {web_address(project.site_url)}/{NOTEBOOKS}/{wheel.name}"
+        (out / requirements_path(package)).write_text(f"{line}\n", encoding="utf-8")
+        return Offered(names, install=f'pip install "{line}"')
+    if not has_address(project):
+        for name, text in offer.notebooks.items():
+            both = [(posixpath.basename(name), text.encode()), (wheel.name, wheel.data)]
+            pack(out / NOTEBOOKS / _zip_name(name), both, zip_time(), compress=False)
+        return Offered(names, zipped=True)
+    return Offered(names)
+
+
+def _zip_name(notebook: str) -> str:
+    return f"{posixpath.splitext(notebook)[0]}.zip"
+
 
 # A page whose tables sort, filter or compare; theme/tables.js does it.
 _TABLES = re.compile(r'\sclass="[^"]*\b(?:sortable|filterable|comparable)\b')
@@ -51,7 +318,7 @@ class Site:
     downloads: tuple[Download, ...] = ()  # the whole book in other formats
     guesses: str = ""  # the page of a reader's guesses
 
-    def page(self, page: RenderedPage, body: str, toc: list[navigation.Contents]) -> str:
+    def page(self, page: RenderedPage, body: str, toc: list[Contents]) -> str:
         """Return a whole HTML page."""
         return template(self.assets).render(self.fields(page, body, toc))
 
@@ -64,13 +331,11 @@ class Site:
         """Return what of a page its own policy would silence, if anything."""
         return refused(html, _early_script()) if self.policy else None
 
-    def fields(
-        self, page: RenderedPage, body: str, toc: list[navigation.Contents]
-    ) -> dict[str, Any]:
+    def fields(self, page: RenderedPage, body: str, toc: list[Contents]) -> dict[str, Any]:
         """Return what the template needs."""
         project, chapter = self.project, page.page.chapter
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
-        before, after = navigation.neighbours(project, chapter, self.titles)
+        before, after = neighbours(project, chapter, self.titles)
         options = html_options(project, page.page)
         words = {
             key: htmllib.escape(word) for key, word in {**words_of("en"), **page.words}.items()
@@ -89,8 +354,8 @@ class Site:
             "early_script": _early_script(),
             "policy": self.policy,
             "book_title": self.titles.written(project.title),
-            "sidebar": navigation.sidebar(project, chapter, self.titles),
-            "breadcrumb": navigation.breadcrumb(project, chapter, self.titles),
+            "sidebar": sidebar(project, chapter, self.titles),
+            "breadcrumb": breadcrumb(project, chapter, self.titles),
             "prev": before,
             "next": after,
             "toc": toc if options.get("toc", True) else [],
