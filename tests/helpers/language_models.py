@@ -10,8 +10,7 @@ import pytest
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import StepOperator
+from mlsim.workloads.steps import Parallelism, StepOperator
 from mlsim.zoo.spaces import Models
 
 LANGUAGE = tuple(each for each in Models if isinstance(each, Transformer))

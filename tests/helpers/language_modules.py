@@ -9,8 +9,8 @@ from typing import Any
 from pytorch_parts import torchvision_models
 from zoo_modules import weightless
 
+from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.fuse import fused
-from mlsim.workloads.graph.nodes import Graph
 
 # Of each kernel: what it is, computes, holds, reads and writes.
 OPERATOR = (

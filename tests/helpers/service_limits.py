@@ -13,7 +13,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 # Devices of very different balance; each computes in fp16.
 DEVICES = (

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mlsim.workloads.graph.nodes import Graph
+from mlsim.workloads.graph import Graph
 from mlsim.workloads.pytorch import read_module
 
 WIDE = 8

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import settings
 
 from mlsim import Device, Engine, Hardware, Model, Models, Profile
-from mlsim.workloads.layers import Convolution, Linear, Shape
-from mlsim.workloads.model import Network
+from mlsim.workloads.model import Convolution, Linear, Network, Shape
 
 # The same examples on every run, and no time limit that a busy machine would miss.
 settings.register_profile("mlsim", deadline=None, max_examples=40, derandomize=True, database=None)

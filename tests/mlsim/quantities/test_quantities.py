@@ -12,7 +12,7 @@ from mlsim.equations import EQUATIONS
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.values import quantity
-from mlsim.workloads.operators import COLUMNS
+from mlsim.workloads.model import COLUMNS
 
 
 def test_a_term_is_complete() -> None:

@@ -13,7 +13,7 @@ from mlsim import Engine, Hardware
 from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
 from mlsim.precision import precision
 from mlsim.solvers.formats import Formats, formats
-from mlsim.workloads.released import Released
+from mlsim.workloads.model import Released
 from mlsim.zoo.spaces import Models
 
 ANY = chip(bf16="1 TFLOP/s", fp8="2 TFLOP/s", int8="2 TOP/s", fp32="0.5 TFLOP/s")

@@ -17,7 +17,7 @@ from mlsim.equations import EQUATIONS
 from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.systems import PrefillPool, largest_stable_rate, load_and_compute, stale_descent
 from mlsim.systems.schedulers import FOLDER, _read, scheduler
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 load = partial(load_and_compute, prepare_time=2.0, compute_time=1.0, batches=40)
 stale = partial(stale_descent, rate=0.1, delay=1, steps=3)

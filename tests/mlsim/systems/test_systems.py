@@ -26,7 +26,7 @@ from mlsim.systems.spread import spread
 from mlsim.systems.system_files import load_system
 from mlsim.systems.torus import links_within
 from mlsim.values import quantity
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.zoo.resolve import cluster, hardware
 
 PAIR, FOUR = (FIXTURES / "texts" / f"{name}.toml" for name in ("system", "cluster"))

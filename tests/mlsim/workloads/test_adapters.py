@@ -11,9 +11,9 @@ from refusals import answered
 
 from mlsim import LoRA, Models, QLoRA
 from mlsim.errors import InvalidValueError
-from mlsim.workloads import adapter_lowering
-from mlsim.workloads.adapted import adapted
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads import training_lowering
+from mlsim.workloads.adapters import adapted
+from mlsim.workloads.steps import Parallelism
 
 QV = ("q_proj", "v_proj")
 LLAMA = Models.Llama3_8B
@@ -94,16 +94,16 @@ def test_devices_share_adapters() -> None:
     for expert in (1, 2, 8):  # together they hold all experts
         model, own = Models.Mixtral_8x7B, LoRA(rank=4, targets="feed-forward")
         spread = Parallelism(data=8, expert=expert)
-        dense, held = adapter_lowering.parameters_on_device(model, own, spread)
+        dense, held = training_lowering.adapter_parameters_on_device(model, own, spread)
         assert (dense, held * expert) == (0, own.parameters(model))
     # Stages share the layers.
-    dense, _ = adapter_lowering.parameters_on_device(LLAMA, lora, Parallelism(pipeline=4))
+    dense, _ = training_lowering.adapter_parameters_on_device(LLAMA, lora, Parallelism(pipeline=4))
     assert dense * 4 == lora.parameters(LLAMA)
 
 
 def test_frozen_work_is_all_but_attention() -> None:
     tokens = 512
-    frozen, own = adapter_lowering.multiply_adds(LLAMA, LoRA(rank=16), tokens)
+    frozen, own = training_lowering.multiply_adds(LLAMA, LoRA(rank=16), tokens)
     longer = replace(LLAMA, context=2**20)
     # Work by the token alone: what two sequences need beyond one of twice the length.
     one, two = (longer.flop_count(n, all_logits=True) for n in (tokens, 2 * tokens))
@@ -121,7 +121,7 @@ def test_what_lies_below_the_first_adapter() -> None:
 
     def spared(targets: str, rank: int = 1) -> float:
         lora = LoRA(rank=rank, targets=targets)
-        return adapter_lowering.spared_multiply_adds(LLAMA, lora, tokens, causal=True)
+        return training_lowering.spared_multiply_adds(LLAMA, lora, tokens, causal=True)
 
     assert spared("q_proj") == tokens * (first + wide)
     assert spared("o_proj") == tokens * (first + wide * wide + wide) + scores

@@ -8,10 +8,9 @@ import pytest
 
 from mlsim import Engine, Models
 from mlsim.errors import WrongKindError
-from mlsim.workloads.layers import Shape
-from mlsim.workloads.model import Network
-from mlsim.workloads.recommendation import DotInteraction
+from mlsim.workloads.model import Network, Shape
 from mlsim.workloads.stages import InvertedStage
+from mlsim.workloads.tokens import DotInteraction
 from mlsim.workloads.unet import UNet
 
 # Their counts are in `fixtures/known_counts.csv`, too.

@@ -17,9 +17,8 @@ from mlsim.errors import DataFileError
 from mlsim.records import DATA
 from mlsim.records.references import references
 from mlsim.workloads.announced_models import FILE, FORMS, announced, load_announced
-from mlsim.workloads.blocks import Experts
+from mlsim.workloads.blocks import Experts, LatentAttention
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model import Model
 from mlsim.workloads.model_files import load_model
 from mlsim.workloads.recipes import load_recipe

@@ -11,11 +11,9 @@ from training_runs import LAYERS, MIXTURE, TOKENS, WIDE, WORDS, gpt, train
 from mlsim import Models, QLoRA, Training
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import FeedForward
-from mlsim.workloads.exchanges import exchanges
-from mlsim.workloads.kernels import Kernel
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.passes import Recipe
-from mlsim.workloads.training_lowering import kernels
+from mlsim.workloads.kernels import Kernel, Recipe
+from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.training_lowering import exchanges, kernels
 
 EXACT = 1e-12
 PEAK, MEMORY = 100e12, 1e12

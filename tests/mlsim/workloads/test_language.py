@@ -14,8 +14,7 @@ from told import rows
 from mlsim import show
 from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import StepOperator
+from mlsim.workloads.steps import Parallelism, StepOperator
 from mlsim.zoo.spaces import Models
 
 

@@ -11,13 +11,10 @@ from language_models import by_name, tiny
 from refusals import answered
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, StateSpace
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.operators import OperatorTable
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.recurrent import StateSpace
-from mlsim.workloads.steps import STEP_COLUMNS
+from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.steps import STEP_COLUMNS, Parallelism
 from mlsim.zoo.spaces import Models
 
 

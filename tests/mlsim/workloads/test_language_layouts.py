@@ -10,10 +10,8 @@ import pytest
 from language_models import LANGUAGE, by_name, counts, shared_by, tiny
 from refusals import answered
 
-from mlsim.workloads.blocks import Attention, Experts, FeedForward
-from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.recurrent import StateSpace
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, StateSpace
+from mlsim.workloads.steps import Parallelism
 from mlsim.zoo.spaces import Models
 
 # Latent attention.

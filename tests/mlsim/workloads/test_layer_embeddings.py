@@ -12,10 +12,10 @@ from real_configs import REAL
 
 from mlsim import Device, Engine, Models, load_config
 from mlsim.errors import InvalidValueError, WrongKindError
-from mlsim.workloads import layer_embeddings
+from mlsim.workloads import residuals
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 HEADS: dict[str, Any] = {"heads": 2, "kv_heads": 1, "head_size": 2}
 MAKES, READS = Attention(**HEADS), Attention(**HEADS, shared_cache=True)
@@ -48,12 +48,12 @@ def test_what_they_add_by_hand() -> None:
     """Two layers of three numbers: a table of 6 columns, a matrix 4 x 6, two of 4 x 3 in each."""
     plain, model = tiny(), tiny(layer_embedding=3, layer_vocabulary=7)
     table = 7 * 2 * 3
-    assert layer_embeddings.table_parameters(model) == table
+    assert residuals.table_parameters(model) == table
     added = table + 4 * 6 + 3 + 2 * (4 * 3 + 3 * 4)
     assert model.parameter_count - plain.parameter_count == added
-    assert layer_embeddings.parameters(plain) == 0
+    assert residuals.parameters(plain) == 0
     # Without a count of its own the table has a row for each token.
-    assert layer_embeddings.table_parameters(tiny(layer_embedding=3)) == plain.vocabulary * 6
+    assert residuals.table_parameters(tiny(layer_embedding=3)) == plain.vocabulary * 6
 
 
 def test_the_table_is_looked_up_and_the_matrices_are_read() -> None:

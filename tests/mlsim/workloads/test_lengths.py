@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from refusals import answered
 
-from mlsim.workloads.lengths import Lengths, lengths, spread
-from mlsim.workloads.requests import Requests, at_once, at_rate, of_users
+from mlsim.workloads.requests import Lengths, Requests, at_once, at_rate, lengths, of_users, spread
 
 # Words, numbers, the mean, and kind and how it is written again.
 READ: dict[str, tuple[tuple[float, ...], float, str]] = {

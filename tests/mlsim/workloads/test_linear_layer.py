@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mlsim.workloads.linear_layer import LayerKernel, Operands, cast, cast_bytes, product
-from mlsim.workloads.projections import matrix
+from mlsim.workloads.recipes import LayerKernel, Operands, cast, cast_bytes, product
+from mlsim.workloads.steps import matrix
 
 MIXED = Operands(
     left="fp8",

@@ -14,9 +14,16 @@ from told import rows
 
 from mlsim import Model, Models
 from mlsim.records import DATA
-from mlsim.workloads.layers import Convolution, Distances, Linear, Pool, ResponseNorm, Shape
+from mlsim.workloads.model import (
+    Convolution,
+    Distances,
+    Linear,
+    Operator,
+    Pool,
+    ResponseNorm,
+    Shape,
+)
 from mlsim.workloads.model_files import load_model
-from mlsim.workloads.operators import Operator
 from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
 
 

@@ -11,8 +11,7 @@ import pytest
 from refusals import answered
 
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.workloads.prefixes import cached_tokens
-from mlsim.workloads.traces import read_trace
+from mlsim.workloads.traces import cached_tokens, read_trace
 
 # The two requests that Mooncake's description of the format shows: they share twelve blocks.
 EXAMPLE = (

@@ -12,13 +12,17 @@ from real_configs import REAL
 
 from mlsim import load_config
 from mlsim.errors import WrongKindError
-from mlsim.workloads.blocks import Attention, Experts
-from mlsim.workloads.indexer import Indexer
+from mlsim.workloads.blocks import (
+    Attention,
+    DeltaRule,
+    Experts,
+    Indexer,
+    LatentAttention,
+    StateSpace,
+)
+from mlsim.workloads.kernels import Recipe
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.passes import Recipe
-from mlsim.workloads.recurrent import DeltaRule, StateSpace
+from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import kernels
 
 # 4 heads of 2, a state of 3 numbers each, in 2 groups; a convolution over 4 tokens.

@@ -12,12 +12,12 @@ from real_configs import REAL
 from told import rows
 
 from mlsim import Models, load_config
-from mlsim.workloads import residual_streams
+from mlsim.workloads import residuals
 from mlsim.workloads.blocks import FeedForward
 from mlsim.workloads.graph.fuse import fused
 from mlsim.workloads.graph.language import language_graph
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 # Two layers, 4 wide: a token is three vectors, and two numbers lie on a path beside attention.
 STREAMS = {"residual_streams": 3, "residual_rank": 2}
@@ -34,10 +34,10 @@ def test_what_they_hold_by_hand() -> None:
     """Two matrices of 4 x 4 at each end; in a layer 4 x 3, 3 x 9, 3 x 3, a norm and a scale."""
     streams = 2 * 2 * 16 + 2 * (12 + 27 + 9 + 4 + 4)
     path = 2 * (4 * 2 + 2 * 4 + 4)
-    assert residual_streams.parameters(tiny(residual_streams=3)) == streams
-    assert residual_streams.parameters(tiny(residual_rank=2)) == path
+    assert residuals.parameters(tiny(residual_streams=3)) == streams
+    assert residuals.parameters(tiny(residual_rank=2)) == path
     assert tiny(**STREAMS).parameter_count == tiny().parameter_count + streams + path
-    assert residual_streams.parameters(tiny()) == 0
+    assert residuals.parameters(tiny()) == 0
 
 
 def test_what_they_compute_by_hand() -> None:

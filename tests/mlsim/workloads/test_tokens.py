@@ -5,15 +5,16 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from mlsim.workloads.layers import Convolution, Lowered, Pool, Shape
+from mlsim.workloads.model import Convolution, Lowered, Pool, Shape
 from mlsim.workloads.tokens import (
+    DecoderStage,
+    EncoderStage,
     FirstToken,
     PatchEmbedding,
     Positions,
     TokenEmbedding,
     TokenLinear,
 )
-from mlsim.workloads.transformer_stages import DecoderStage, EncoderStage
 
 # Three tokens of width 4, two heads of size 3 (so that all heads are 6 wide), 8 inside.
 TOKENS = Shape(4, 3, rank=1)

@@ -149,7 +149,7 @@ def _serve(options: argparse.Namespace, asked: dict[str, Any]) -> str:
 def _fit(options: argparse.Namespace, asked: dict[str, Any]) -> str:
     from mlsim.engine.serve import fit_rows
     from mlsim.solvers.serving import fit_report
-    from mlsim.workloads.parallelism import Parallelism
+    from mlsim.workloads.steps import Parallelism
 
     sizes = {name: asked.pop(name) for name in [*asked] if name.endswith("_parallel")}
     question, rows = fit_rows(

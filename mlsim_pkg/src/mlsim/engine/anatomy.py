@@ -15,7 +15,7 @@ from mlsim.solvers.anatomy.epochs import TrainingTime, time_of_epochs
 from mlsim.solvers.anatomy.view import View
 from mlsim.solvers.inputs import check_estimate, check_flag, validate
 from mlsim.workloads.graph import Graph
-from mlsim.workloads.graph.of import graph as graph_of
+from mlsim.workloads.graph.language import graph as graph_of
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.pytorch import ModuleNetwork, is_module, load_module

@@ -17,10 +17,9 @@ from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switch_checks import Asked
 from mlsim.solvers.serving.validate import service
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.prefixes import cached_tokens
-from mlsim.workloads.requests import Requests
-from mlsim.workloads.switches import Speculation
+from mlsim.workloads.requests import Requests, Speculation
+from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.traces import cached_tokens
 from mlsim.zoo import resolve
 
 # In place of a share: what a trace says of each prompt.

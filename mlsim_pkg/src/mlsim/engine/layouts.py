@@ -18,8 +18,8 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler
 from mlsim.systems.system import link_rate
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.requests import check_count
+from mlsim.workloads.steps import Parallelism
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Systems
 

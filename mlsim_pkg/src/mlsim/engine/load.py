@@ -19,10 +19,17 @@ from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
 from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
-from mlsim.workloads.lengths import Lengths, lengths
 from mlsim.workloads.model import Model
-from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Requests, check_count
-from mlsim.workloads.switches import Offload, Speculation
+from mlsim.workloads.requests import (
+    FOLLOWED,
+    FOLLOWED_PER_USER,
+    Lengths,
+    Offload,
+    Requests,
+    Speculation,
+    check_count,
+    lengths,
+)
 from mlsim.workloads.traces import read_trace
 from mlsim.zoo import resolve
 

@@ -13,7 +13,7 @@ from mlsim.engine.sweeps.question import door_for
 from mlsim.errors import InvalidValueError, need
 from mlsim.quantities import term
 from mlsim.solvers.question import Known, Question
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import OperatorTable
 
 if TYPE_CHECKING:
     import pandas

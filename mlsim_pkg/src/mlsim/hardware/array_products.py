@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from mlsim.equations import systolic
 from mlsim.errors import InvalidValueError, check_whole, unknown_name
 from mlsim.hardware.systolic import DATAFLOWS
-from mlsim.workloads.model import Network
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.model import Network, Operator
 
 
 @dataclass(frozen=True, slots=True)

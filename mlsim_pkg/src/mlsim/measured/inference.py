@@ -40,7 +40,7 @@ from mlsim.values import Origin, literal, quantity
 from mlsim.values.attributes import result
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.zoo import resolve, spaces
 from mlsim.zoo.spaces import Systems
 

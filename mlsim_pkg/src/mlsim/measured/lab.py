@@ -27,8 +27,7 @@ from mlsim.measured.surfaces import (
 from mlsim.records.references import label
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import Model, Network
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.model import Model, Network, Operator
 from mlsim.workloads.steps import StepOperator
 from mlsim.zoo import resolve
 

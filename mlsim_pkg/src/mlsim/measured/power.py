@@ -31,7 +31,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.values import literal
 from mlsim.workloads.model import Model
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Hardware, Systems
 

@@ -17,7 +17,7 @@ from mlsim.records.references import reference, references
 from mlsim.solvers.question import Question, quiet
 from mlsim.units import text
 from mlsim.values import Origin, literal
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import OperatorTable
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity

@@ -9,7 +9,7 @@ from functools import lru_cache
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, by_default, precision as find
-from mlsim.workloads.released import Released
+from mlsim.workloads.model import Released
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
 WIDE = 16

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import Equation, Plan, plan
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
+from mlsim.workloads.model import NO_OPERATORS, OperatorTable
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device

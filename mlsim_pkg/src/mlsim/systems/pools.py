@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, check_whole
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device

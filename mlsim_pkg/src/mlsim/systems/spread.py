@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mlsim.systems.cluster import Placement, placement
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 
 @dataclass(frozen=True, slots=True)

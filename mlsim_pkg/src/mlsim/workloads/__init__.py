@@ -9,19 +9,30 @@ from mlsim.errors import importing
 if TYPE_CHECKING:
     from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.announced_models import announced
-    from mlsim.workloads.blocks import Attention, Experts, FeedForward
+    from mlsim.workloads.blocks import (
+        Attention,
+        DeltaRule,
+        Experts,
+        FeedForward,
+        Indexer,
+        LatentAttention,
+        Recurrent,
+        StateSpace,
+    )
     from mlsim.workloads.huggingface import load_config
-    from mlsim.workloads.indexer import Indexer
     from mlsim.workloads.language import Transformer
-    from mlsim.workloads.latent import LatentAttention
-    from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Network
+    from mlsim.workloads.model import (
+        FLOPS_PER_MULTIPLY_ADD,
+        Model,
+        Network,
+        NetworkOperators,
+        Operator,
+        OperatorTable,
+        Released,
+    )
     from mlsim.workloads.model_files import load_model
-    from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
-    from mlsim.workloads.parallelism import Parallelism
-    from mlsim.workloads.recurrent import DeltaRule, Recurrent, StateSpace
-    from mlsim.workloads.released import Released
-    from mlsim.workloads.steps import StepOperator
-    from mlsim.workloads.switches import Offload, Speculation
+    from mlsim.workloads.requests import Offload, Speculation
+    from mlsim.workloads.steps import Parallelism, StepOperator
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
@@ -54,20 +65,15 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("LoRA", "QLoRA"), "adapters"),
     "announced": "announced_models",
-    **dict.fromkeys(("Attention", "Experts", "FeedForward"), "blocks"),
+    **dict.fromkeys(("Attention", "Experts", "FeedForward", "LatentAttention"), "blocks"),
+    **dict.fromkeys(("DeltaRule", "Indexer", "Recurrent", "StateSpace"), "blocks"),
     "load_config": "huggingface",
-    "Indexer": "indexer",
-    "LatentAttention": "latent",
     "Transformer": "language",
-    **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
+    **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model", "Network", "Released"), "model"),
+    **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "model"),
     "load_model": "model_files",
-    "Network": "model",
-    **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "operators"),
-    "Parallelism": "parallelism",
-    **dict.fromkeys(("DeltaRule", "Recurrent", "StateSpace"), "recurrent"),
-    "Released": "released",
-    "StepOperator": "steps",
-    **dict.fromkeys(("Offload", "Speculation"), "switches"),
+    **dict.fromkeys(("Offload", "Speculation"), "requests"),
+    **dict.fromkeys(("Parallelism", "StepOperator"), "steps"),
 }
 
 

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
 from mlsim.precision import PRECISIONS
-from mlsim.workloads.adapted import ALL, GROUPS, TARGETS, adapted
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.steps import Parallelism, StepOperator
 
 if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
+
+
+ALL = "all-linear"
+# What latent attention calls the matrices that others don't have.
+_LATENT = {
+    "query reduction": "q_a_proj",
+    "queries": "q_b_proj",
+    "key and value compression": "kv_a_proj",
+    "keys and values": "kv_b_proj",
+    "attention output": "o_proj",
+}
+_ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+_FEED_FORWARD = ("gate_proj", "up_proj", "down_proj")
+_OWN = tuple(each for each in _LATENT.values() if each not in _ATTENTION)
+TARGETS = (*_ATTENTION, *_FEED_FORWARD, *_OWN)
+# Names of several matrices; of latent attention, its own.
+GROUPS = {
+    "attention": (*_ATTENTION, *_OWN),
+    "feed-forward": _FEED_FORWARD,
+    ALL: TARGETS,
+}
 
 # NF4 with double quantization: 4 bits of a value; a constant in 8 bits for each block of 64, and
 # one in 32 bits for each 256 of these [Dettmers et al., 2023, section 3].
@@ -138,3 +162,259 @@ def _targets(targets: Any) -> tuple[str, ...]:
             f"targets = {names!r} names {twice[0]} twice: leave one of them out."
         )
     return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted:
+    """A matrix with an adapter, on one device.
+
+    Attributes
+    ----------
+    target, operator
+        Such as "q_proj", and the operator of the model's step of which it is a part.
+    inputs, outputs, rank
+        Numbers that it reads and writes for a token, and those between the adapter's two.
+    layers
+        Layers of the model that have it.
+    held, met
+        In a layer, how many a device holds and how many work on a token there: of experts, more
+        than one, or less.
+    """
+
+    target: str
+    operator: str
+    inputs: int
+    outputs: int
+    layers: int
+    rank: int = 0
+    held: float = 1
+    met: float = 1
+
+    @property
+    def size(self) -> int:
+        """Parameters of one such adapter."""
+        return int(count.adapter_size(self.rank, self.inputs, self.outputs))
+
+
+@lru_cache(maxsize=256)
+def adapted(
+    model: Transformer, adapters: LoRA, parallelism: Parallelism | None = None
+) -> tuple[Adapted, ...]:
+    """Return the matrices of a model that have an adapter, as one device holds them.
+
+    Where tensor parallelism divides what a matrix writes, the adapter's first matrix is whole on
+    each device; where it divides what is read, its second is.
+
+    Raises
+    ------
+    InvalidValueError
+        If the model has none of a target, or a matrix is narrower than the rank.
+    WrongKindError
+        If it is no language model.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.adapters import LoRA
+    >>> [each.target for each in adapted(Models.GPT2, LoRA(rank=4, targets="feed-forward"))]
+    ['up_proj', 'down_proj']
+    """
+    check_language(model, adapters)
+    there = {each.target for each in _matrices(model, Parallelism())}
+    chosen: set[str] = set()
+    for name in adapters.targets:
+        found = there & set(GROUPS.get(name, (name,)))
+        if not found:
+            raise InvalidValueError(
+                f"targets = {name!r}: {model.name} has no such matrix. It has: "
+                f"{', '.join(each for each in TARGETS if each in there)}."
+            )
+        chosen |= found
+    _check_rank(model, adapters.rank, chosen)
+    return tuple(
+        replace(each, rank=adapters.rank)
+        for each in _matrices(model, parallelism or Parallelism())
+        if each.target in chosen
+    )
+
+
+def check_language(model: Any, adapters: LoRA) -> None:
+    """Refuse adapters of a model whose matrices are not those of a language model.
+
+    Raises
+    ------
+    WrongKindError
+        Saying what has such matrices.
+    """
+    if not hasattr(model, "mixers"):
+        raise WrongKindError(
+            f"adapters = {adapters}: {model.name} is a network of layers, of which none is known "
+            "here that adapters stand beside. They do beside the matrices of a language model, "
+            "such as Llama3_8B. Leave adapters out to train all weights."
+        )
+
+
+def widest(model: Transformer, parallelism: Parallelism) -> float:
+    """Return the parameters of the largest matrix of the layers, on one device."""
+    return float(max(each.inputs * each.outputs for each in _matrices(model, parallelism)))
+
+
+def _check_rank(model: Transformer, rank: int, chosen: set[str]) -> None:
+    """Refuse a rank that is wider than a matrix: no low rank."""
+    whole = [each for each in _matrices(model, Parallelism()) if each.target in chosen]
+    narrow = min(whole, key=lambda each: min(each.inputs, each.outputs))
+    most = min(narrow.inputs, narrow.outputs)
+    if rank > most:
+        raise InvalidValueError(
+            f"rank = {rank:,}: {narrow.target} of {model.name} is {narrow.inputs:,} x "
+            f"{narrow.outputs:,}, so an adapter of it can have a rank of at most {most:,}. Usual "
+            "are 4 to 64."
+        )
+
+
+def _matrices(model: Transformer, parallelism: Parallelism) -> Iterator[Adapted]:
+    """Yield the matrices of the layers, as one device holds them."""
+    for layers, mixer in model.mixers:
+        if isinstance(mixer, LatentAttention):
+            yield from _of_latent(mixer, model.hidden, layers, parallelism)
+        elif isinstance(mixer, Attention):
+            yield from _of_attention(mixer, model.hidden, layers, parallelism)
+    for layers, feed in model.feeds:
+        if isinstance(feed, Experts):
+            yield from _of_experts(feed, model.hidden, layers, parallelism)
+        else:
+            size = feed.size // parallelism.tensor
+            yield from _of_feed(feed, model.hidden, size, layers, "feed-forward")
+
+
+def _of_attention(
+    mixer: Attention, hidden: int, layers: int, parallelism: Parallelism
+) -> Iterator[Adapted]:
+    heads = mixer.heads // parallelism.tensor
+    kv_heads = max(mixer.kv_heads // parallelism.tensor, 1)
+    mixed = heads * mixer.value_width
+    first = "queries" if mixer.shared_cache else "queries, keys, values"
+    # A gate on the output is a part of the matrix that makes queries.
+    outputs = {"q_proj": heads * mixer.head_size + mixer.output_gate * mixed}
+    if not mixer.shared_cache:
+        outputs["k_proj"] = kv_heads * mixer.head_size
+        if not mixer.values_from_keys:
+            outputs["v_proj"] = kv_heads * mixer.value_width
+    for target, wide in outputs.items():
+        yield Adapted(target=target, operator=first, inputs=hidden, outputs=wide, layers=layers)
+    yield Adapted(
+        target="o_proj", operator="attention output", inputs=mixed, outputs=hidden, layers=layers
+    )
+
+
+def _of_latent(
+    mixer: LatentAttention, hidden: int, layers: int, parallelism: Parallelism
+) -> Iterator[Adapted]:
+    for name, inputs, outputs, _, _ in mixer.matrices(hidden, mixer.heads // parallelism.tensor):
+        whole = name == "queries" and not mixer.query_rank
+        yield Adapted(
+            target="q_proj" if whole else _LATENT[name],
+            operator=name,
+            inputs=inputs,
+            outputs=outputs,
+            layers=layers,
+        )
+
+
+def _of_feed(
+    feed: FeedForward,
+    hidden: int,
+    size: int,
+    layers: int,
+    name: str,
+    *,
+    held: float = 1,
+    met: float = 1,
+) -> Iterator[Adapted]:
+    for target in _FEED_FORWARD if feed.gated else _FEED_FORWARD[1:]:
+        down = target == "down_proj"
+        yield Adapted(
+            target=target,
+            operator=f"{name}, {'down' if down else 'up'}",
+            inputs=size if down else hidden,
+            outputs=hidden if down else size,
+            layers=layers,
+            held=held,
+            met=met,
+        )
+
+
+def _of_experts(
+    feed: Experts, hidden: int, layers: int, parallelism: Parallelism
+) -> Iterator[Adapted]:
+    """Yield the matrices of experts: a device has whole ones, or slices of more of them."""
+    tensor, expert = parallelism.tensor, parallelism.expert
+    slices = max(tensor // expert, 1)
+    yield from _of_feed(
+        feed.expert,
+        feed.width(hidden),
+        feed.size // slices,
+        layers,
+        "experts",
+        held=feed.count // expert,
+        met=feed.per_token * slices / tensor,
+    )
+    if feed.shared_expert:
+        size = feed.shared_expert.size // tensor
+        yield from _of_feed(feed.shared_expert, hidden, size, layers, "shared expert")
+
+
+KIND = "adapter"
+
+
+@lru_cache(maxsize=256)
+def adapter_operators(
+    model: Transformer, adapters: LoRA, many: int, parallelism: Parallelism
+) -> tuple[tuple[StepOperator, float], ...]:
+    """Return the operators of so many adapters, and parameters of one adapter in each.
+
+    An adapter is two products: from a matrix's inputs to its rank, and to the outputs, which
+    are added to those of the matrix.
+
+    Raises
+    ------
+    InvalidValueError
+        As `mlsim.workloads.adapters.adapted`.
+
+    >>> from mlsim import LoRA, Models
+    >>> rows = adapter_operators(Models.Llama3_8B, LoRA(rank=16, targets="q_proj"), 10,
+    ...                          Parallelism())
+    >>> [(each.name, int(size)) for each, size in rows]
+    [('adapter of q_proj, in', 65536), ('adapter of q_proj, out', 65536)]
+    """
+    found = adapted(model, adapters, parallelism.of_weights)
+    return tuple(row for each in found for row in _products(each, many, parallelism))
+
+
+def _products(
+    each: Adapted, many: int, parallelism: Parallelism
+) -> tuple[tuple[StepOperator, float], ...]:
+    held = {"many": many, "layers": each.layers, "pipeline": parallelism.pipeline}
+    inputs, rank, outputs = each.inputs, each.rank, each.outputs
+    name = f"adapter of {each.target}"
+    # What goes out is added to what the matrix has written.
+    return (
+        _product(f"{name}, in", (inputs, rank), elements=inputs + rank, **held),
+        _product(f"{name}, out", (rank, outputs), elements=rank + 2 * outputs, **held),
+    )
+
+
+def _product(
+    name: str, sizes: tuple[int, int], *, elements: int, many: int, layers: int, pipeline: int
+) -> tuple[StepOperator, float]:
+    size, (_, outputs) = int(count.projection_parameters(*sizes)), sizes
+    made = StepOperator(
+        name=name,
+        kind=KIND,
+        token_multiply_adds=int(count.token_multiply_adds(size)),
+        outputs=outputs,
+        parameters=many * size,
+        token_elements=elements,
+        repeats=layers,
+        resident_repeats=layers / pipeline,
+        unquantised=True,
+    )
+    return made, float(size)

@@ -7,14 +7,72 @@ layout. All counts are whole numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mlsim.equations import transformer as count
+from mlsim.equations import recurrent, transformer as count
+from mlsim.equations.recurrent import index_multiply_adds
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.indexer import Indexer
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.projections import matrix
-from mlsim.workloads.steps import UNLIMITED, StepOperator
+from mlsim.precision import precision
+from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator, matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """A small attention that gives each earlier token a score: the highest ones are looked at.
+
+    Its keys are cached as well, one for all its heads; no device of a group is spared any
+    of it. Its queries are made of those that latent attention compressed, or of what comes
+    into the layer (a rank of 0); its heads have weights (deepseek2025v32code), or choose
+    for one KV head each.
+    """
+
+    heads: int
+    size: int
+    weighted: bool = True
+
+    def parameters(self, hidden: int, query_rank: int = 0) -> int:
+        """Learned numbers: of queries, of one key, of norms, and a weight for each head."""
+        queries = (query_rank or hidden) * self.heads * self.size
+        return queries + hidden * (self.size + self.weighted * self.heads) + 2 * self.size
+
+    def operators(self, hidden: int, query_rank: int = 0) -> Iterator[StepOperator]:
+        """Yield the operators of one layer, the same on each device."""
+        queries, inputs = self.heads * self.size, query_rank or hidden
+        yield matrix(
+            "index queries",
+            inputs,
+            queries,
+            elements=inputs + queries,
+            live=hidden + inputs + queries,
+        )
+        yield matrix(
+            "index keys",
+            hidden,
+            self.size,
+            bias=2 * self.size,
+            # The key is written to the cache, which counts it.
+            elements=hidden,
+            live=2 * hidden + queries + self.size,
+        )
+        if self.weighted:
+            weights = matrix(
+                "index weights",
+                hidden,
+                self.heads,
+                elements=hidden + self.heads,
+                live=2 * hidden + queries + self.heads,
+            )
+            yield replace(weights, unquantised=True)
+        pairs = int(index_multiply_adds(self.heads, self.size))
+        yield StepOperator(
+            name="index scores",
+            kind="attention",
+            pair_multiply_adds=pairs,
+            absorbed_pair_multiply_adds=pairs,
+            cached_elements=self.size,
+            token_elements=queries + self.heads,
+            live_elements=hidden + queries + self.heads,
+        )
 
 
 def _positive(**counts: int) -> None:
@@ -353,3 +411,267 @@ class Experts:
                 elements=width + 2 * hidden,
                 live=2 * hidden + width,
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention:
+    """Multi-head latent attention: keys and values are cached as one compressed vector.
+
+    With `chosen`, a query looks at so many tokens only, which an `indexer` chooses: its
+    own, or (None) that of an earlier layer. The cache keeps all of them.
+    """
+
+    heads: int
+    query_rank: int
+    kv_rank: int
+    content_size: int
+    rope_size: int
+    value_size: int
+    window: int = 0
+    full_every: int = 0
+    chosen: int = 0
+    indexer: Indexer | None = None
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads that share the cache: one vector serves all."""
+        return 1
+
+    @property
+    def cached_elements(self) -> int:
+        """Elements that one layer caches of each token, an indexer's key among them."""
+        return self._compressed + (self.indexer.size if self.indexer else 0)
+
+    @property
+    def _compressed(self) -> int:
+        return int(count.latent_cached_elements(self.kv_rank, self.rope_size))
+
+    def parameters(self, hidden: int) -> int:
+        """Learned numbers in one layer's attention, two inner norms among them."""
+        found = sum(
+            inputs * outputs for _, inputs, outputs, _, _ in self.matrices(hidden, self.heads)
+        ) + (self.query_rank + self.kv_rank)
+        if self.indexer:
+            found += self.indexer.parameters(hidden, self.query_rank)
+        return found
+
+    def matrices(self, hidden: int, heads: int) -> Iterator[tuple[str, int, int, int, int]]:
+        """Yield each projection: name, inputs, outputs, norm before it, residual read."""
+        query = heads * (self.content_size + self.rope_size)
+        if self.query_rank:
+            yield "query reduction", hidden, self.query_rank, 0, 0
+            yield "queries", self.query_rank, query, self.query_rank, 0
+        else:
+            yield "queries", hidden, query, 0, 0
+        yield "key and value compression", hidden, self._compressed, 0, 0
+        yield (
+            "keys and values",
+            self.kv_rank,
+            heads * (self.content_size + self.value_size),
+            self.kv_rank,
+            0,
+        )
+        yield "attention output", heads * self.value_size, hidden, 0, hidden
+
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
+        """Yield the operators of one layer for one device; its cache is not divided."""
+        heads = self.heads // parallelism.tensor
+        for name, inputs, outputs, norm, residual in self.matrices(hidden, heads):
+            if name == "attention output":
+                if self.indexer:
+                    yield from self.indexer.operators(hidden, self.query_rank)
+                attention = self._attention(hidden, heads)
+                yield replace(attention, attention_window=self.chosen or UNLIMITED)
+            yield matrix(
+                name,
+                inputs,
+                outputs,
+                bias=norm,
+                # The compressed vector is written to the cache, which counts it.
+                elements=inputs + residual + (0 if "compression" in name else outputs),
+                live=hidden + inputs + outputs,
+            )
+
+    def _attention(self, hidden: int, heads: int) -> StepOperator:
+        queries = heads * (self.content_size + self.rope_size)
+        values = heads * self.value_size
+        return StepOperator(
+            name="attention",
+            kind="attention",
+            pair_multiply_adds=int(
+                count.latent_pair_multiply_adds(
+                    heads, self.content_size, self.rope_size, self.value_size
+                )
+            ),
+            absorbed_pair_multiply_adds=int(
+                count.absorbed_pair_multiply_adds(heads, self.kv_rank, self.rope_size)
+            ),
+            expand_multiply_adds=self.kv_rank * heads * (self.content_size + self.value_size),
+            cached_elements=self._compressed,
+            token_elements=queries + values,
+            live_elements=hidden + 2 * queries + values,
+        )
+
+
+# What waits for the convolution is kept as the activations are.
+_WAITING = precision("bf16").bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Widths of a layer on one device.
+
+    `columns` come out of the first matrix, of which `channels` go through the
+    convolution; `inner` go into the last one. `learned` numbers are in no matrix, the
+    convolution's among them; the state has `elements`, and `multiply_adds` for a token.
+    """
+
+    columns: int
+    channels: int
+    inner: int
+    learned: int
+    elements: int
+    multiply_adds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrent:
+    """A layer with a state: its first and last matrix, and what is between them.
+
+    `kernel` is the width of the convolution, in tokens; the state is kept in
+    `state_format`.
+    """
+
+    kernel: int = 4
+    state_format: str = "fp32"
+    # It has no cache, so that no token is too far away.
+    window = 0
+    full_every = 0
+    chosen = 0
+    cached_elements = 0
+
+    def _sizes(self, tensor: int) -> _Sizes:
+        raise NotImplementedError
+
+    def parts(self) -> dict[str, int]:
+        """Return what a group of devices must divide, by the name of its parts."""
+        raise NotImplementedError
+
+    def parameters(self, hidden: int) -> int:
+        """Learned numbers in one layer."""
+        sizes = self._sizes(1)
+        return hidden * (sizes.columns + sizes.inner) + sizes.learned
+
+    def state_bytes(self, tensor: int = 1) -> float:
+        """Memory of the state of one sequence in one layer, on one of so many devices."""
+        sizes = self._sizes(tensor)
+        waiting = recurrent.waiting_elements(sizes.channels, self.kernel)
+        kept = precision(self.state_format).bytes
+        return float(recurrent.sequence_state(kept, sizes.elements, _WAITING, waiting))
+
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
+        """Yield the operators of one layer for one device."""
+        sizes = self._sizes(parallelism.tensor)
+        columns, inner = sizes.columns, sizes.inner
+        yield matrix(
+            "state inputs",
+            hidden,
+            columns,
+            elements=hidden + columns,
+            live=2 * hidden + columns,
+        )
+        convolution = count.token_multiply_adds(sizes.channels * self.kernel)
+        yield StepOperator(
+            name="state",
+            kind="state",
+            token_multiply_adds=int(convolution) + sizes.multiply_adds,
+            parameters=sizes.learned,
+            parameters_streamed=sizes.learned,
+            wide_parameters=sizes.learned,
+            unquantised=True,
+            token_elements=columns + inner,
+            live_elements=hidden + columns + inner,
+            sequence_state=self.state_bytes(parallelism.tensor),
+        )
+        yield matrix(
+            "state output",
+            inner,
+            hidden,
+            elements=inner + 2 * hidden,
+            live=inner + 2 * hidden,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSpace(Recurrent):
+    """A state-space layer of Mamba-2 (dao2024mamba2).
+
+    Heads of a group share the two vectors that lead into the state and out of it.
+
+    >>> nano = StateSpace(heads=64, head_size=64, state_size=128, groups=8)
+    >>> nano.parameters(2688), nano.state_bytes()
+    (38742208, 2134016.0)
+    """
+
+    heads: int
+    head_size: int
+    state_size: int
+    groups: int
+    convolution_bias: bool = True
+
+    def parts(self) -> dict[str, int]:
+        """Return what a group of devices must divide, by the name of its parts."""
+        return {"state heads": self.heads}
+
+    def _sizes(self, tensor: int) -> _Sizes:
+        heads, groups = self.heads // tensor, max(self.groups // tensor, 1)
+        inner = heads * self.head_size
+        channels = inner + 2 * groups * self.state_size
+        elements = int(recurrent.state_elements(heads, self.head_size, self.state_size))
+        return _Sizes(
+            # What multiplies the output, what is convolved, and a step for each head.
+            columns=inner + channels + heads,
+            channels=channels,
+            inner=inner,
+            # A decay, a skip and the bias of a step for each head, and the norm.
+            learned=channels * (self.kernel + self.convolution_bias) + 3 * heads + inner,
+            elements=elements,
+            multiply_adds=int(recurrent.state_space_multiply_adds(elements)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaRule(Recurrent):
+    """Linear attention with the gated delta rule (yang2024gated).
+
+    A key may serve several values, each of which has a head of its own.
+
+    >>> layer = DeltaRule(key_heads=16, heads=32, key_size=128, value_size=128)
+    >>> layer.parameters(2048), layer.state_bytes()
+    (33718464, 2146304.0)
+    """
+
+    key_heads: int
+    heads: int
+    key_size: int
+    value_size: int
+
+    def parts(self) -> dict[str, int]:
+        """Return what a group of devices must divide, by the name of its parts."""
+        return {"linear key heads": self.key_heads, "linear value heads": self.heads}
+
+    def _sizes(self, tensor: int) -> _Sizes:
+        heads = self.heads // tensor
+        inner = heads * self.value_size
+        channels = 2 * (self.key_heads // tensor) * self.key_size + inner
+        elements = int(recurrent.state_elements(heads, self.key_size, self.value_size))
+        return _Sizes(
+            # What is convolved, what multiplies the output, and two gates for each head.
+            columns=channels + inner + 2 * heads,
+            channels=channels,
+            inner=inner,
+            # Two numbers for each head, and one norm for all.
+            learned=channels * self.kernel + 2 * heads + self.value_size,
+            elements=elements,
+            multiply_adds=int(recurrent.delta_rule_multiply_adds(elements)),
+        )

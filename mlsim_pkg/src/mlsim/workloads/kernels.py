@@ -6,9 +6,14 @@ one device; how often it runs in each pass; and what it keeps for the way back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
-from mlsim.workloads.steps import UNLIMITED
+from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator
+
+if TYPE_CHECKING:
+    from mlsim.workloads.adapters import LoRA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +110,242 @@ KERNEL_COLUMNS = (
     *(each.name for each in fields(Kernel) if each.name not in _NOT_COLUMNS),
     "all_repeats",
 )
+
+
+# A flash backward pass computes the scores again: five products for two.
+FLASH_BACKWARD = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a program keeps, computes again and drops while it trains.
+
+    `recompute` is "none", "selective" (what lies between the two products of
+    attention) or "full" (whole layers); `attention` is "flash" (scores never
+    leave the chip, the masked half is skipped) or "standard" (they are written
+    and read); `dropout` says whether numbers are dropped at random. With `adapters` all else
+    is frozen.
+    """
+
+    recompute: str = "selective"
+    attention: str = "flash"
+    dropout: bool = False
+    adapters: LoRA | None = None
+
+    @property
+    def standard(self) -> bool:
+        """Whether scores of attention go through memory."""
+        return self.attention == "standard"
+
+    @property
+    def quantized(self) -> bool:
+        """Whether frozen matrices are turned into 16 bits to compute with them."""
+        return self.adapters is not None and self.adapters.quantized
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Makes the kernels of a layer, given what is kept and computed again."""
+
+    recipe: Recipe
+    parallelism: Parallelism
+    hidden: int
+
+    @property
+    def _again(self) -> int:
+        return int(self.recipe.recompute == "full")
+
+    def forward(self, name: str, kind: str, *, core: bool = False, **counts: float) -> Kernel:
+        """Return a kernel of the forward pass; `core`: between the products of attention."""
+        again = self._again or (core and self.recipe.recompute == "selective")
+        return Kernel(
+            name=name,
+            kind=kind,
+            forward_repeats=1.0,
+            recompute_repeats=float(again),
+            saved_repeats=0.0 if again else 1.0,
+            live_repeats=float(again),
+            **counts,  # type: ignore[arg-type]
+        )
+
+    def backward(self, name: str, kind: str, **counts: float) -> Kernel:
+        """Return a kernel of the backward pass."""
+        return Kernel(name=name, kind=kind, backward_repeats=1.0, **counts)  # type: ignore[arg-type]
+
+    def product(
+        self, operator: StepOperator, copies: int = 1, *, adapted: bool = False
+    ) -> Iterator[Kernel]:
+        """Yield a product, the gradient of its input, and that of its weights.
+
+        `copies` of each token go through it, as with experts. Of a frozen matrix there is no
+        gradient of weights, so its input is kept only where an adapter needs it (`adapted`).
+        """
+        frozen = self.recipe.adapters is not None
+        outputs = float(operator.outputs)
+        inputs = operator.token_multiply_adds / (outputs * copies)
+        name, work = operator.name, float(operator.token_multiply_adds)
+        held = float(operator.parameters_streamed + operator.parameters_routed)
+        moved = copies * (inputs + outputs)
+        yield self.forward(
+            name,
+            "product",
+            token_multiply_adds=work,
+            outputs=outputs,
+            parameters_streamed=held,
+            token_elements=moved,
+            saved_elements=0.0
+            if frozen and not adapted
+            else copies * inputs / self._input_shares(operator),
+        )
+        yield self.backward(
+            f"{name}: input gradient",
+            "product",
+            token_multiply_adds=work,
+            outputs=inputs,
+            parameters_streamed=held,
+            token_elements=moved,
+        )
+        if frozen:
+            return
+        yield self.backward(
+            f"{name}: weight gradient",
+            "product",
+            token_multiply_adds=work,
+            row_tokens=0.0,
+            fixed_rows=inputs,
+            outputs=outputs,
+            gradients_accumulated=held,
+            token_elements=moved,
+        )
+
+    def _input_shares(self, operator: StepOperator) -> int:
+        """Return among how many devices the kept input of a product is divided.
+
+        Matrices that end a block have a divided input anyway, which is counted as it is.
+        """
+        ends_block = operator.name.endswith((", down", "attention output"))
+        return self.parallelism.tensor if self.parallelism.sequence and not ends_block else 1
+
+    @property
+    def narrow(self) -> float:
+        """Width of what lies between matrices, on one device."""
+        return self.hidden / (self.parallelism.tensor if self.parallelism.sequence else 1)
+
+    def norm(self) -> Iterator[Kernel]:
+        """Yield a norm: it reads and writes; on the way back it reads two gradients more."""
+        wide = self.narrow
+        yield self.forward("norm", "elementwise", token_elements=2 * wide, saved_elements=wide)
+        yield self.backward("norm: gradient", "elementwise", token_elements=4 * wide)
+
+    def residual(self) -> Iterator[Kernel]:
+        """Yield the sum of a block's output and its input, with dropout if there is some."""
+        wide, drop = self.narrow, self.recipe.dropout
+        yield self.forward(
+            "residual",
+            "elementwise",
+            token_elements=3 * wide,
+            token_masks=drop * wide,
+            saved_masks=drop * wide,
+        )
+        if drop:
+            yield self.backward(
+                "residual: gradient", "elementwise", token_elements=2 * wide, token_masks=wide
+            )
+
+    def activation(self, size: float, branches: int) -> Iterator[Kernel]:
+        """Yield the function between two matrices, with its gate."""
+        yield self.forward(
+            "activation function",
+            "elementwise",
+            token_elements=(branches + 1) * size,
+            saved_elements=branches * size,
+        )
+        yield self.backward(
+            "activation function: gradient",
+            "elementwise",
+            token_elements=(2 * branches + 1) * size,
+        )
+
+    def attention(self, operator: StepOperator, heads: int, width: float) -> Iterator[Kernel]:
+        """Yield attention: its products, and what lies between them."""
+        window = operator.attention_window
+        passed = float(operator.token_elements + operator.cached_elements)
+        work = float(operator.pair_multiply_adds)
+        if not self.recipe.standard:
+            yield replace(
+                self.forward(
+                    operator.name,
+                    "attention",
+                    pair_multiply_adds=work,
+                    token_elements=passed,
+                    saved_elements=width,
+                ),
+                attention_window=window,
+            )
+            yield replace(
+                self.backward(
+                    f"{operator.name}: gradient",
+                    "attention",
+                    pair_multiply_adds=FLASH_BACKWARD * work,
+                    token_elements=2 * passed,
+                ),
+                attention_window=window,
+            )
+            return
+        for kernel in self._standard(operator.name, work, passed, heads, width):
+            yield replace(kernel, attention_window=window)
+
+    def _standard(
+        self, name: str, work: float, passed: float, heads: int, width: float
+    ) -> Iterator[Kernel]:
+        """Yield attention whose scores go through memory."""
+        drop = self.recipe.dropout
+        # Scores are written by one product, and read by the other.
+        yield self.forward(
+            f"{name}, products",
+            "attention",
+            core=True,
+            pair_multiply_adds=work,
+            token_elements=passed,
+            pair_elements=2.0 * heads,
+        )
+        yield self.forward(
+            f"{name}, softmax",
+            "elementwise",
+            core=True,
+            pair_elements=2.0 * heads,
+            saved_pair_elements=float(heads),
+        )
+        if drop:
+            yield self.forward(
+                f"{name}, dropout",
+                "elementwise",
+                core=True,
+                pair_elements=2.0 * heads,
+                pair_masks=float(heads),
+                saved_pair_elements=float(heads),
+                saved_pair_masks=float(heads),
+            )
+            yield self.backward(
+                f"{name}, dropout: gradient",
+                "elementwise",
+                pair_elements=2.0 * heads,
+                pair_masks=float(heads),
+            )
+        yield self.backward(f"{name}, softmax: gradient", "elementwise", pair_elements=3.0 * heads)
+        yield self.backward(
+            f"{name}, products: gradient",
+            "attention",
+            pair_multiply_adds=2 * work,
+            token_elements=2 * passed,
+            pair_elements=4.0 * heads,
+        )
+        # Queries, keys and values are kept even if scores are computed again.
+        full = self.recipe.recompute == "full"
+        yield Kernel(
+            name=f"{name}, inputs",
+            kind="kept",
+            saved_elements=width,
+            saved_repeats=float(not full),
+            live_repeats=float(full),
+        )

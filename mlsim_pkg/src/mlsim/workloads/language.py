@@ -2,28 +2,199 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mlsim.equations import step
+from mlsim.equations import step, transformer
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
 from mlsim.units import MEMORY
-from mlsim.workloads import layer_embeddings, residual_streams
-from mlsim.workloads.blocks import Attention, Experts, FeedForward
-from mlsim.workloads.language_steps import NORMS, step_operators
-from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.layouts import check_layers, check_layout
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.recurrent import Recurrent
-from mlsim.workloads.released import Released
-from mlsim.workloads.steps import StepOperator
+from mlsim.workloads import residuals
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, Recurrent
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Released
+from mlsim.workloads.steps import Parallelism, StepOperator, matrix
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
+
+
+# Vectors of learned numbers in a norm: a scale, or a scale and a shift, or none.
+NORMS = {"rms": 1, "layer": 2, "plain": 0}
+
+
+def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
+    hidden = model.hidden
+    tables = model.vocabulary // parallelism.tensor + model.positions + model.token_types
+    yield StepOperator(
+        name="embedding",
+        kind="embedding",
+        parameters=tables * hidden,
+        token_elements=2 * hidden,
+        live_elements=hidden,
+        # Of a pipeline, the stage that holds most has the output layer in its place.
+        resident_repeats=0.0 if parallelism.pipeline > 1 and model.output_layer else 1.0,
+        unquantised=True,
+    )
+    norm = NORMS[model.norm] * hidden
+    yield StepOperator(
+        name="norms",
+        kind="norm",
+        parameters=norm,
+        parameters_streamed=norm,
+        token_elements=2 * hidden,
+        live_elements=3 * hidden,
+        repeats=model.norm_count,
+        resident_repeats=model.norm_count / parallelism.pipeline,
+        unquantised=True,
+    )
+    yield from residuals.operators(model, parallelism)
+    carried = residuals.carried_elements(model)
+    for operator, repeats in _layers(model, parallelism):
+        # What a layer reads of an earlier one's cache lies in memory once.
+        held = 0.0 if operator.shared_cache else repeats / parallelism.pipeline
+        live = operator.live_elements + carried
+        yield replace(operator, repeats=repeats, resident_repeats=held, live_elements=live)
+    if model.pooler:
+        yield replace(
+            matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
+            token_limit=1,
+            unquantised=True,
+        )
+    if model.output_layer:
+        yield _output(model, parallelism)
+    yield from _collectives(model, parallelism)
+
+
+def _layers(model: Transformer, parallelism: Parallelism) -> Iterator[tuple[StepOperator, int]]:
+    """Yield the operators of the layers, and how often each stands in the model."""
+    for layers, mixer in model.mixers:
+        windowed = layers if mixer.window else 0
+        if mixer.window and mixer.full_every:
+            windowed -= layers // mixer.full_every
+        for lowered in mixer.operators(model.hidden, parallelism):
+            # One that is left alone in any format stays so.
+            left = lowered.unquantised or model.quantised == "experts"
+            operator = replace(lowered, unquantised=left)
+            if not model.decoder:
+                operator = _uncached(operator, mixer, parallelism)
+            if operator.kind != "attention":
+                yield operator, layers
+                continue
+            if layers > windowed:
+                yield operator, layers - windowed
+            if windowed:
+                local = replace(operator, attention_window=mixer.window, cache_window=mixer.window)
+                yield local.renamed("attention in a window"), windowed
+    for layers, feed in model.feeds:
+        for operator in feed.operators(model.hidden, parallelism):
+            unquantised = operator.kind == "router" or (
+                model.quantised == "experts" and operator.kind != "experts"
+            )
+            yield replace(operator, unquantised=unquantised), layers
+
+
+def _output(model: Transformer, parallelism: Parallelism) -> StepOperator:
+    """Return the output layer: it works on the last token, and may be the embedding."""
+    words = -(-model.vocabulary // parallelism.tensor)
+    output = matrix(
+        "output layer",
+        model.hidden,
+        words,
+        bias=model.output_bias * words,
+        elements=model.hidden + words,
+    )
+    # On the last stage of a pipeline it is there, and the embedding is not.
+    shared = model.tied_embeddings and parallelism.pipeline == 1
+    return replace(
+        output,
+        kind="output",
+        parameters=model.output_bias * words if shared else output.parameters,
+        resident_repeats=1.0,
+        token_limit=1,
+        unquantised=True,
+    )
+
+
+def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
+    """Yield what is sent between devices."""
+    hidden, tensor = model.hidden, parallelism.tensor
+    if tensor > 1:
+        yield StepOperator(
+            name="all-reduce",
+            kind="network",
+            link_elements=transformer.all_reduce_elements(hidden, tensor),
+            link_group=tensor,
+            # After each mixer and each network, and after the embedding.
+            repeats=sum(each for each, _ in (*model.mixers, *model.feeds)) + 1,
+            resident_repeats=0.0,
+        )
+        if model.output_layer:
+            yield StepOperator(
+                name="gather of the output",
+                kind="network",
+                link_elements=model.vocabulary * (tensor - 1) / tensor,
+                link_group=tensor,
+                token_limit=1,
+                resident_repeats=0.0,
+            )
+    if model.experts and parallelism.expert > tensor:
+        # A token goes to each device elsewhere that has some of its experts, and comes back.
+        away = model.experts.exchanged_elements(hidden, parallelism)
+        yield StepOperator(
+            name="tokens to their experts and back",
+            kind="network",
+            link_elements=2 * away,
+            link_group=parallelism.expert,
+            repeats=model.expert_layers,
+            resident_repeats=0.0,
+        )
+    if parallelism.pipeline > 1:
+        yield StepOperator(
+            name="stage to stage",
+            kind="network",
+            link_elements=float(hidden),
+            link_group=2,
+            repeats=parallelism.pipeline - 1,
+            resident_repeats=0.0,
+        )
+
+
+def _uncached(operator: StepOperator, attention: Mixer, parallelism: Parallelism) -> StepOperator:
+    """Count the keys and values of an encoder as activations: it has no cache."""
+    if isinstance(attention, Recurrent):
+        return operator
+    passed = attention.cached_elements // min(parallelism.tensor, attention.kv_heads)
+    if operator.kind == "attention":
+        return replace(operator, cached_elements=0, token_elements=operator.token_elements + passed)
+    if operator.name == "queries, keys, values":
+        return replace(operator, token_elements=operator.token_elements + passed)
+    return operator
+
+
+@lru_cache(maxsize=1024)
+def step_operators(model: Transformer, parallelism: Parallelism) -> tuple[StepOperator, ...]:
+    """Return the operators of one step on one device, equal ones in one row.
+
+    Raises
+    ------
+    InvalidValueError
+        If the layout does not divide the model evenly; says what would.
+    """
+    model.check_layout(parallelism)
+    # No token sees more than the context, and no step has more tokens.
+    return tuple(
+        replace(
+            each,
+            attention_window=min(each.attention_window, model.context),
+            cache_window=min(each.cache_window, model.context),
+            token_limit=min(each.token_limit, model.context),
+        )
+        for each in _lower(model, parallelism)
+    )
+
 
 QUANTISED = ("linear", "experts")
 # What lets tokens see one another, and what treats each by itself; how many layers have it.
@@ -245,7 +416,7 @@ class Transformer(Model):
                 found += each * feed.active_parameters(self.hidden)
             else:
                 found += each * feed.parameters(self.hidden)
-        found += layer_embeddings.parameters(self) + residual_streams.parameters(self)
+        found += residuals.parameters(self)
         found += self.norm_count * NORMS[self.norm] * self.hidden
         found += (self.vocabulary + self.positions + self.token_types) * self.hidden
         if self.output_layer:
@@ -383,3 +554,129 @@ def _flop_count(
             )
         total += operator.repeats * (operator.token_multiply_adds * tokens + attended)
     return int(FLOPS_PER_MULTIPLY_ADD) * total
+
+
+def check_layers(model: Transformer) -> None:
+    """Refuse layers of several kinds that don't fit together.
+
+    Raises
+    ------
+    InvalidValueError
+        Naming what is too many, or can't stand beside what.
+    """
+    for name, parts in (("mixer_layers", model.mixers), ("feed_layers", model.feeds)):
+        wrong = next((each for each, _ in parts if not 1 <= each <= model.layers), None)
+        if wrong is not None:
+            raise InvalidValueError(
+                f"{model.name}: {name} gives a part to {wrong} of the {model.layers} layers."
+            )
+    mixed = sum(each for each, _ in model.mixers)
+    if mixed > model.layers:
+        raise InvalidValueError(
+            f"{model.name}: mixer_layers has {mixed} layers, more than the {model.layers} "
+            "there are."
+        )
+    windows = {each.window or each.chosen for _, each in model.mixers} - {0}
+    if len(windows) > 1:
+        found = " and ".join(map(str, sorted(windows)))
+        raise InvalidValueError(
+            f"{model.name}: layers with windows of {found} tokens; the mean over an output is "
+            "known for one window only."
+        )
+    if len({isinstance(each, LatentAttention) for each in model.attentions}) > 1:
+        raise InvalidValueError(
+            f"{model.name}: layers with latent attention beside others with heads of their own "
+            "can't be told here."
+        )
+    if model.shares_cache:
+        _check_shared(model)
+
+
+def _check_shared(model: Transformer) -> None:
+    """Refuse layers that read an earlier cache which no layer makes, or which is no cache."""
+    own = [each for each in model.attentions if isinstance(each, Attention)]
+    made = {(each.kv_heads, each.head_size, each.window) for each in own if not each.shared_cache}
+    for each in own:
+        if each.shared_cache and (each.kv_heads, each.head_size, each.window) not in made:
+            window = f"a window of {each.window:,}" if each.window else "no window"
+            raise InvalidValueError(
+                f"{model.name}: layers with shared_cache read {each.kv_heads} KV heads of "
+                f"{each.head_size} with {window}, which no other layer caches. Give a mixer "
+                "without shared_cache that does."
+            )
+    if not model.decoder:
+        raise InvalidValueError(f"{model.name} is an encoder: it has no cache to share.")
+    if len(own) < len(model.mixers):
+        raise InvalidValueError(
+            f"{model.name}: layers that share a cache beside layers with a state, or with latent "
+            "attention, can't be told here."
+        )
+
+
+def check_layout(model: Transformer, parallelism: Parallelism) -> None:
+    """Refuse a layout that does not divide a model evenly.
+
+    Raises
+    ------
+    InvalidValueError
+        Naming what is not divided, and sizes that would.
+    """
+    tensor, expert = parallelism.tensor, parallelism.expert
+    for _, mixer in model.mixers:
+        if isinstance(mixer, Recurrent):
+            for what, count in mixer.parts().items():
+                _divides("tensor_parallel", tensor, what, count, model)
+            continue
+        _divides("tensor_parallel", tensor, "attention heads", mixer.heads, model)
+        kv_heads = mixer.kv_heads
+        if kv_heads % tensor and tensor % kv_heads:
+            _divides("tensor_parallel", tensor, "KV heads", kv_heads, model)
+    for size in dict.fromkeys(
+        each.size for _, each in model.feeds if isinstance(each, FeedForward)
+    ):
+        _divides("tensor_parallel", tensor, "feed-forward features", size, model)
+    _divides("pipeline_parallel", parallelism.pipeline, "layers", model.layers, model)
+    shared = _shared_by_stages(model)
+    if parallelism.pipeline > 1 and shared:
+        raise InvalidValueError(
+            f"pipeline_parallel = {parallelism.pipeline}: layers of {model.name} read {shared}, "
+            "which may lie on another stage; what would be sent is not counted here. Use "
+            "tensor_parallel, or leave pipeline_parallel out."
+        )
+    if model.experts:
+        slices = max(tensor // expert, 1)
+        _divides("tensor_parallel", slices, "features of an expert", model.experts.size, model)
+    if expert == 1:
+        return
+    if not model.experts:
+        raise InvalidValueError(
+            f"expert_parallel = {expert}, but {model.name} has no experts. Leave it out."
+        )
+    _divides("expert_parallel", expert, "experts", model.experts.count, model)
+    within = tensor * parallelism.data
+    if within % expert or (tensor % expert and expert % tensor):
+        raise InvalidValueError(
+            f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
+            f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
+            "divide their number, and divide or be a multiple of tensor_parallel."
+        )
+
+
+def _shared_by_stages(model: Transformer) -> str:
+    """Return what layers read beside one vector of the layer before, in words; or ""."""
+    if model.shares_cache:
+        return "the cache of an earlier layer"
+    if model.layer_embedding:
+        return "a table of their own"
+    return "several streams" if model.residual_streams else ""
+
+
+def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:
+    if count % size:
+        near = [each for each in range(1, count + 1) if count % each == 0]
+        below = [each for each in near if each < size][-3:]
+        above = [each for each in near if each > size][:2]
+        raise InvalidValueError(
+            f"{name} = {size} does not divide the {count} {what} of {model.name}. "
+            f"Near it are {', '.join(map(str, below + above))}."
+        )

@@ -2,19 +2,485 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from mlsim.errors import Suggesting, unknown_name
+from mlsim.equations import convolution
+from mlsim.errors import InvalidValueError, Suggesting, unknown_name
+from mlsim.precision import Precision
 from mlsim.records import Figure
 from mlsim.values import Origin, literal, of_base
-from mlsim.workloads.layers import Layer, Shape
-from mlsim.workloads.operators import NetworkOperators, Operator
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
+
+
+# The columns that equations take, by their names in the vocabulary.
+COLUMNS = ("multiply_adds", "parameters", "activations_read", "activations_written", "repeats")
+# One more, of a network that looks rows of tables up.
+TABLES = "table_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator, counted for one sample.
+
+    Attributes
+    ----------
+    name, kind
+        Such as "conv2.1.a" and "convolution".
+    multiply_adds
+        MAC per sample, of matrix products and convolutions only.
+    parameters
+        Learned numbers it holds, all of which a step reads.
+    activations_read, activations_written
+        Elements per sample that it reads and writes.
+    activations_live
+        Elements per sample alive while it runs: those it reads and writes, and
+        those kept for a later operator.
+    repeats
+        How often this very operator stands in the network.
+    outputs
+        Columns of the matrix product that it is: output channels of a
+        convolution, which has a row for each pixel; 0 if it is no product.
+    table_parameters
+        Learned numbers that it holds besides, in tables of which a sample reads a
+        few rows. Those are among what it reads.
+    """
+
+    name: str
+    kind: str
+    multiply_adds: int
+    parameters: int
+    activations_read: int
+    activations_written: int
+    activations_live: int
+    repeats: int = 1
+    outputs: int = 0
+    table_parameters: int = 0
+
+
+Row_co = TypeVar("Row_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorTable(Generic[Row_co]):
+    """Operators of any kind as columns: of a network, of a step, of a training run.
+
+    Attributes
+    ----------
+    operators
+        One object for each row.
+    counted
+        Those of its attributes that equations take, by their names in the vocabulary.
+    extra
+        Columns beside them, such as the peaks of a device.
+    cache
+        What solvers have worked out for this table, to be used again.
+
+    >>> from mlsim import Models
+    >>> Models.ResNet50.operators.columns["parameters"][0]
+    9536.0
+    """
+
+    operators: tuple[Row_co, ...]
+    counted: tuple[str, ...]
+    extra: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __iter__(self) -> Iterator[Row_co]:
+        return iter(self.operators)
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return (*self.counted, *self.extra)
+
+    @cached_property
+    def columns(self) -> dict[str, list[float]]:
+        """One list of floats for each of `names`."""
+        counted = {
+            name: [float(getattr(operator, name)) for operator in self.operators]
+            for name in self.counted
+        }
+        return {**counted, **{name: list(values) for name, values in self.extra.items()}}
+
+    @cached_property
+    def arrays(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators,)."""
+        import numpy as np
+
+        return {name: np.array(values) for name, values in self.columns.items()}
+
+    @cached_property
+    def columns_2d(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators, 1), for arrays of points."""
+        return {name: values[:, None] for name, values in self.arrays.items()}
+
+
+# Of what has been added up already.
+NO_OPERATORS: OperatorTable[Any] = OperatorTable((), ())
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkOperators(OperatorTable[Operator]):
+    """The operators of a network, which can be merged and fused."""
+
+    counted: tuple[str, ...] = COLUMNS
+
+    @cached_property
+    def with_outputs(self) -> NetworkOperators:
+        """The same table with a column for the width of each matrix product."""
+        return NetworkOperators(self.operators, (*COLUMNS, "outputs"))
+
+    @cached_property
+    def with_tables(self) -> NetworkOperators:
+        """The same table with a column for the parameters of tables, if it has any."""
+        if not self.table_parameters or TABLES in self.names:
+            return self
+        return NetworkOperators(self.operators, (*self.counted, TABLES), self.extra)
+
+    @cached_property
+    def with_live(self) -> NetworkOperators:
+        """The same table with what decides whether a cache can keep the activations.
+
+        Columns for what is alive while each operator runs, and for what it moves into
+        or out of the network: the first one's input, the last one's output, and rows of
+        tables, which are looked up in memory.
+        """
+        edges = [op.activations_read if _looks_up(op) else 0 for op in self.operators]
+        edges[0] = self.operators[0].activations_read
+        edges[-1] += self.operators[-1].activations_written
+        live = [op.activations_live for op in self.operators]
+        extra = {**self.extra, "operator_live": live, "boundary_elements": edges}
+        return NetworkOperators(self.operators, self.counted, extra)
+
+    @cached_property
+    def table_parameters(self) -> int:
+        """Learned numbers in tables of which a sample reads a few rows."""
+        return _sum(operator.table_parameters * operator.repeats for operator in self.operators)
+
+    @cached_property
+    def activations_live(self) -> int:
+        """Most elements per sample that are alive at one time."""
+        return max(operator.activations_live for operator in self.operators)
+
+    @cached_property
+    def merged(self) -> NetworkOperators:
+        """The same operators with equal ones in one row, counted by `repeats`.
+
+        A row has the name of its first operator, and the peak of live
+        activations, which don't enter the sums.
+        """
+        rows: dict[Operator, tuple[str, int]] = {}
+        for operator in self.operators:
+            row = replace(operator, name="", activations_live=self.activations_live, repeats=1)
+            name, count = rows.get(row, (operator.name, 0))
+            rows[row] = (name, count + operator.repeats)
+        return NetworkOperators(
+            tuple(replace(row, name=name, repeats=count) for row, (name, count) in rows.items())
+        )
+
+    @cached_property
+    def fused(self) -> NetworkOperators:
+        """The whole network as one operator that moves compulsory bytes only.
+
+        Weights once, the first operator's input, the last one's output. Rows of
+        tables once for all samples, which may all look the same ones up.
+        """
+        first, last = self.operators[0], self.operators[-1]
+        looked_up = [op for op in self if _looks_up(op)]
+        rows = _sum(op.activations_read * op.repeats for op in looked_up)
+        whole = Operator(
+            name="network",
+            kind="network",
+            multiply_adds=_sum(op.multiply_adds * op.repeats for op in self),
+            parameters=_sum(op.parameters * op.repeats for op in self) + rows,
+            activations_read=first.activations_read,
+            activations_written=last.activations_written,
+            activations_live=self.activations_live,
+            table_parameters=self.table_parameters - rows,
+        )
+        return NetworkOperators((whole,))
+
+
+def _looks_up(operator: Operator) -> bool:
+    """Tell whether an operator reads rows of a table."""
+    return operator.kind == "embedding" and operator.table_parameters > 0
+
+
+def _sum(values: Iterable[int]) -> int:
+    return sum(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A feature map for one sample: channels, and pixels along one side.
+
+    With `rank=1` it is a sequence instead: `channels` numbers of `size` tokens, or
+    of as many moments of a sound.
+
+    >>> Shape(64, 56).elements
+    200704
+    >>> Shape(768, 197, rank=1).elements
+    151296
+    """
+
+    channels: int
+    size: int
+    rank: int = 2
+
+    @property
+    def places(self) -> int:
+        """Pixels of the map, or tokens of the sequence."""
+        return int(self.size**self.rank)
+
+    @property
+    def elements(self) -> int:
+        """Numbers that it holds."""
+        return self.channels * self.places
+
+
+class Layer(Protocol):
+    """What an architecture is a list of: a layer, or a stage of several."""
+
+    @property
+    def name(self) -> str:
+        """What its operators are called, or what their names begin with."""
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Return its operators for an input, and the shape that it puts out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The operators of a layer and the shape that it puts out.
+
+    Of one layer by itself, also which it is and the shape that it took in.
+    """
+
+    operators: tuple[Operator, ...]
+    output: Shape
+    layer: Layer | None = None
+    input: Shape | None = None
+
+
+def _output_size(shape: Shape, kernel: int, stride: int, padding: int, name: str) -> int:
+    size = int(convolution.output_size(shape.size, padding, kernel, stride))
+    if size < 1:
+        raise InvalidValueError(
+            f"layer {name}: a window of {kernel} does not fit in an input of "
+            f"{shape.size} pixels with padding {padding}."
+        )
+    return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """A convolution, with what runs in the same kernel.
+
+    Batch normalisation is folded at inference: it adds a scale and a shift per
+    channel to the parameters. `adds_residual` reads a second input of the
+    output's shape. An `activation` function, such as "relu", costs no traffic of its own.
+    `joined` counts the pairs of an input map and an output map that have a
+    window between them, where not all have (0: all).
+    """
+
+    name: str
+    out_channels: int
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    bias: bool = False
+    batch_norm: bool = False
+    adds_residual: bool = False
+    joined: int = 0
+    activation: str = ""
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it; `also_live` elements stay alive for others meanwhile.
+
+        Raises
+        ------
+        InvalidValueError
+            If the window does not fit, the groups don't divide the channels, or
+            more maps are joined than there are pairs of.
+        """
+        if shape.channels % self.groups or self.out_channels % self.groups:
+            raise InvalidValueError(
+                f"layer {self.name}: {self.groups} groups don't divide "
+                f"{shape.channels} input and {self.out_channels} output channels."
+            )
+        pairs = shape.channels * self.out_channels
+        if self.joined and (self.groups > 1 or not self.out_channels <= self.joined <= pairs):
+            raise InvalidValueError(
+                f"layer {self.name}: joined = {self.joined} pairs of maps can't be, with "
+                f"{self.groups} groups. It is from {self.out_channels}, one for each output, to "
+                f"{pairs}, all, and has no groups. Leave it out if all maps are joined."
+            )
+        size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
+        output = Shape(self.out_channels, size, shape.rank)
+        weights, multiply_adds = self._count(shape, size)
+        read = shape.elements + (output.elements if self.adds_residual else 0)
+        operator = Operator(
+            name=self.name,
+            kind="convolution",
+            multiply_adds=multiply_adds,
+            parameters=weights + self.out_channels * (self.bias + 2 * self.batch_norm),
+            activations_read=read,
+            activations_written=output.elements,
+            activations_live=read + output.elements + also_live,
+            # Groups of channels are products of their own, too narrow to be run as such.
+            outputs=self.out_channels if self.groups == 1 and not self.joined else 0,
+        )
+        return Lowered((operator,), output, self, shape)
+
+    def _count(self, shape: Shape, size: int) -> tuple[int, int]:
+        """Return the weights, and the multiply-adds for an output of `size`."""
+        if shape.rank == 1:
+            from mlsim.equations import transformer
+
+            # Along a sequence a window is a row of numbers: a matrix product.
+            window = self.kernel * shape.channels // self.groups
+            weights = int(transformer.projection_parameters(window, self.out_channels))
+            return weights, int(transformer.token_multiply_adds(weights)) * size
+        out, kernel, channels = self.out_channels, self.kernel, shape.channels
+        if self.joined:
+            # As many windows as one output would have that sees so many maps.
+            out, channels = 1, self.joined
+        weights = convolution.parameters(kernel, channels, out, self.groups)
+        done = convolution.multiply_adds(size, out, kernel, channels, self.groups)
+        return int(weights), int(done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A pooling layer: no FLOPs that count, but traffic.
+
+    `kernel=0` pools over the whole feature map, of which it takes the mean; a window gives
+    its maximum unless `mean` says otherwise. It has no parameters unless it is `trained`:
+    then it adds up its window, and has a factor and a bias for each map, as in 1998.
+    The `activation` function after it, such as "relu", is part of it.
+    """
+
+    name: str
+    kernel: int = 0
+    stride: int = 1
+    padding: int = 0
+    trained: bool = False
+    mean: bool = False
+    activation: str = ""
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        size = 1
+        if self.kernel:
+            size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
+        output = Shape(shape.channels, size, shape.rank)
+        live = shape.elements + output.elements + also_live
+        held = 2 * shape.channels * self.trained
+        operator = Operator(self.name, "pooling", 0, held, shape.elements, output.elements, live)
+        return Lowered((operator,), output, self, shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseNorm:
+    """A local response normalisation over neighbouring channels, as in AlexNet.
+
+    No parameters, and a few FLOP for each element that we don't count; it is a
+    kernel of its own, which reads and writes all of them.
+    """
+
+    name: str
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        elements = shape.elements
+        live = 2 * elements + also_live
+        operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
+        return Lowered((operator,), shape, self, shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropout:
+    """Dropout: in training some numbers, or with `maps` whole maps, are set to zero.
+
+    At inference it does nothing, so that it is no operator; what it keeps for the way back
+    stands in the computation graph.
+
+    >>> Dropout(name="drop").lower(Shape(20, 8)).operators
+    ()
+    """
+
+    name: str
+    maps: bool = False
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to nothing: it puts out what came in."""
+        return Lowered((), shape, self, shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """A fully connected layer over all elements of its input, flattened.
+
+    The `activation` function after it, such as "relu", is part of it.
+    """
+
+    name: str
+    out_features: int
+    bias: bool = True
+    activation: str = ""
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to one operator: a convolution of one pixel."""
+        inputs = shape.elements
+        operator = Operator(
+            name=self.name,
+            kind="linear",
+            multiply_adds=int(convolution.multiply_adds(1, self.out_features, 1, inputs, 1)),
+            parameters=int(convolution.parameters(1, inputs, self.out_features, 1))
+            + self.out_features * self.bias,
+            activations_read=inputs,
+            activations_written=self.out_features,
+            activations_live=inputs + self.out_features + also_live,
+            outputs=self.out_features,
+        )
+        return Lowered((operator,), Shape(self.out_features, 1), self, shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distances:
+    """How far its input is from a fixed vector of each class, squared.
+
+    The radial basis functions at the end of LeNet-5. The vectors are drawn by
+    hand, not learned, but held like parameters; a difference that is squared and
+    added counts as one multiply-add.
+    """
+
+    name: str
+    classes: int
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        inputs = shape.elements
+        operator = Operator(
+            name=self.name,
+            kind="distances",
+            multiply_adds=int(convolution.multiply_adds(1, self.classes, 1, inputs, 1)),
+            parameters=int(convolution.parameters(1, inputs, self.classes, 1)),
+            activations_read=inputs,
+            activations_written=self.classes,
+            activations_live=inputs + self.classes + also_live,
+        )
+        return Lowered((operator,), Shape(self.classes, 1), self, shape)
+
 
 # One multiply-add is a product and a sum.
 FLOPS_PER_MULTIPLY_ADD = 2.0
@@ -176,3 +642,39 @@ class Network(Model):
         """FLOP of one forward pass for one sample, as a value."""
         what = f"twice the multiply-adds of its {len(self.operators)} operators"
         return self.counted(self.flop_count, "FLOP", "work per sample", what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The formats of a published checkpoint, where they are not 16 bits throughout.
+
+    Attributes
+    ----------
+    weights
+        The format of what is quantised, scales and zero points included.
+    activations, kv_cache
+        Formats in which its products take their inputs, and in which it keeps keys and
+        values; "" for 16 bits.
+    operators
+        Operators whose weights are in another format, by name.
+    where
+        Where that is said.
+
+    >>> from mlsim import Models
+    >>> print(Models.GPT_OSS_120B.released)
+    mxfp4 in the experts, 16 bits elsewhere
+    """
+
+    weights: Precision
+    activations: str = ""
+    kv_cache: str = ""
+    operators: tuple[tuple[str, Precision], ...] = ()
+    covers: str = "linear"
+    where: str = ""
+
+    def __str__(self) -> str:
+        others = dict.fromkeys(each.name for _, each in self.operators)
+        if self.covers == "experts":
+            return f"{self.weights.name} in the experts, 16 bits elsewhere"
+        words = f"weights in {self.weights.name}"
+        return f"{words}; some in {', '.join(others)}" if others else words

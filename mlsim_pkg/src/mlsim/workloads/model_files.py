@@ -12,17 +12,16 @@ from typing import Any
 
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
-from mlsim.workloads.layers import Layer, Shape
-from mlsim.workloads.model import Model, Network
+from mlsim.workloads.model import Layer, Model, Network, Shape
 
 # What an architecture may be written in: the name that files use, and the class that lowers it.
 _LAYERS = {
-    "convolution": "layers.Convolution",
-    "pool": "layers.Pool",
-    "response_norm": "layers.ResponseNorm",
-    "dropout": "layers.Dropout",
-    "linear": "layers.Linear",
-    "distances": "layers.Distances",
+    "convolution": "model.Convolution",
+    "pool": "model.Pool",
+    "response_norm": "model.ResponseNorm",
+    "dropout": "model.Dropout",
+    "linear": "model.Linear",
+    "distances": "model.Distances",
     "bottleneck_stage": "stages.BottleneckStage",
     "basic_stage": "stages.BasicStage",
     "inverted_stage": "stages.InvertedStage",
@@ -31,9 +30,9 @@ _LAYERS = {
     "positions": "tokens.Positions",
     "first_token": "tokens.FirstToken",
     "token_linear": "tokens.TokenLinear",
-    "encoder_stage": "transformer_stages.EncoderStage",
-    "decoder_stage": "transformer_stages.DecoderStage",
-    "dot_interaction": "recommendation.DotInteraction",
+    "encoder_stage": "tokens.EncoderStage",
+    "decoder_stage": "tokens.DecoderStage",
+    "dot_interaction": "tokens.DotInteraction",
     "unet": "unet.UNet",
 }
 _TEXTS = ("key", "name", "architecture", "source")

@@ -5,14 +5,178 @@ They come at a rate, all at once, from users who wait for their answers, or out 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import check_whole
-from mlsim.workloads.lengths import Lengths, spread
+from mlsim import records
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole, nearest
+from mlsim.records import DATA
 
 if TYPE_CHECKING:
     import numpy
+
+
+# The name of a distribution, and what its numbers are.
+KINDS = {
+    "fixed": ("tokens",),
+    "uniform": ("least", "most"),
+    "exponential": ("mean",),
+    "lognormal": ("mean", "spread"),
+}
+LONGEST = 10_000_000
+USUAL = DATA / "lengths.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Lengths of texts, in tokens: whole numbers from 1 up.
+
+    Attributes
+    ----------
+    kind, numbers
+        A name of `KINDS`, and its numbers. The spread of a lognormal distribution is its
+        standard deviation as a share of its mean.
+
+    >>> lengths("uniform 100 300").mean
+    200.0
+    """
+
+    kind: str
+    numbers: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean, before lengths are made whole."""
+        if self.kind == "uniform":
+            least, most = self.numbers
+            return (least + most) / 2
+        return self.numbers[0]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all are equally long."""
+        return self.kind == "fixed" or (self.kind == "uniform" and len(set(self.numbers)) == 1)
+
+    def draw(self, count: int, random: numpy.random.Generator) -> numpy.ndarray[Any, Any]:
+        """Draw lengths: whole numbers, at least 1."""
+        import numpy as np
+
+        if self.kind == "fixed":
+            return np.full(count, int(self.numbers[0]))
+        if self.kind == "uniform":
+            least, most = self.numbers
+            return random.integers(int(least), int(most), count, endpoint=True)
+        if self.kind == "exponential":
+            drawn = random.exponential(self.numbers[0], count)
+        else:
+            mean, spread = self.numbers
+            variance = math.log(1 + spread**2)
+            drawn = random.lognormal(math.log(mean) - variance / 2, math.sqrt(variance), count)
+        return np.clip(np.rint(drawn), 1, LONGEST).astype(int)
+
+    def __str__(self) -> str:
+        if self.kind == "fixed":
+            return f"{self.numbers[0]:,.0f}"
+        return " ".join((self.kind, *(f"{each:g}" for each in self.numbers)))
+
+
+def spread(mean: Lengths, name: str = "prompt_tokens") -> Lengths:
+    """Return lengths about a mean, as far apart as those of a published service.
+
+    What is a distribution already stays as it is.
+
+    >>> str(spread(lengths(1000))), str(spread(lengths(300), "output_tokens"))
+    ('lognormal 1000 0.96', 'lognormal 300 0.77')
+    """
+    if not mean.fixed:
+        return mean
+    return Lengths("lognormal", (mean.mean, _spreads()[name.replace("tokens", "spread")]))
+
+
+@cache
+def _spreads() -> dict[str, float]:
+    file = records.load(USUAL)
+    return {name: file.figure(table, "1", name).value for name, table in file.data.items()}
+
+
+def lengths(value: Any, name: str = "prompt_tokens") -> Lengths:
+    """Read a length: a whole number, or a distribution in words.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is neither; names the distributions and their numbers.
+
+    >>> str(lengths("lognormal 512 0.8")), str(lengths(512))
+    ('lognormal 512 0.8', '512')
+    """
+    if isinstance(value, Lengths):
+        return value
+    if isinstance(value, str):
+        return _read(value, name)
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or not 1 <= value <= LONGEST:
+        raise InvalidValueError(
+            f"{name} must be a whole number from 1 to {LONGEST:,}, or a distribution such as "
+            f"{_forms()}; not {value!r}."
+        )
+    return Lengths("fixed", (float(value),))
+
+
+def _read(text: str, name: str) -> Lengths:
+    kind, *rest = text.split() or [""]
+    if kind not in KINDS:
+        if not rest and _number(kind) is not None:
+            return lengths(_number(kind), name)
+        raise InvalidValueError(
+            f"{name} {text!r} is no length.{nearest(kind, KINDS)} Write a whole number, "
+            f"or one of {_forms()}."
+        )
+    numbers = [_number(each) for each in rest]
+    wanted = KINDS[kind]
+    if len(numbers) != len(wanted) or None in numbers:
+        raise InvalidValueError(
+            f"{name} {text!r}: {kind} takes {len(wanted)} number(s), {' and '.join(wanted)}, "
+            f"such as {_example(kind)!r}."
+        )
+    return _checked(Lengths(kind, tuple(each for each in numbers if each is not None)), name)
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _checked(found: Lengths, name: str) -> Lengths:
+    if found.kind == "fixed":
+        return lengths(found.numbers[0], name)
+    in_range = all(0 < each <= LONGEST for each in found.numbers)
+    if found.kind == "uniform":
+        least, most = found.numbers
+        in_range = in_range and least.is_integer() and most.is_integer() and 1 <= least <= most
+    elif found.numbers[0] < 1:
+        in_range = False
+    if not in_range:
+        raise InvalidValueError(
+            f"{name} {str(found)!r}: lengths are from 1 to {LONGEST:,} tokens; of a uniform one "
+            "both ends are whole, the least first; a spread is above 0."
+        )
+    return found
+
+
+def _example(kind: str) -> str:
+    numbers = {"fixed": "512", "uniform": "100 900", "exponential": "512", "lognormal": "512 0.8"}
+    return f"{kind} {numbers[kind]}"
+
+
+def _forms() -> str:
+    return ", ".join(repr(_example(kind)) for kind in KINDS)
+
 
 # Requests that are followed where nobody says how many: of a rate, and for each user.
 FOLLOWED, FOLLOWED_PER_USER = 2000, 10
@@ -244,3 +408,118 @@ def check_count(name: str, value: Any, most: int = MOST) -> int:
         If it is none.
     """
     return check_whole(name, value, most=most)
+
+
+# More drafted tokens than anybody checks at once.
+_MOST_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Speculative decoding: a draft guesses tokens, and the model checks them in one step.
+
+    Parameters
+    ----------
+    tokens
+        Tokens that are drafted before each check.
+    acceptance
+        Chance that a drafted token is accepted, given that those before it are: from 0 to 1.
+        It belongs to the two models and to the text, and has to be measured.
+    draft
+        The model that drafts: a record of the zoo, or its name. It reads the prompts, too, and
+        keeps a cache of its own.
+    cost
+        In place of a draft: time of one of its steps over that of a step of the model, such as
+        0.05 for a small head, or 0 for looking tokens up. Its memory is not counted.
+    precision
+        Number format of the draft; by default what it was released in.
+
+    Raises
+    ------
+    InvalidValueError
+        If a number can't be.
+    WrongKindError
+        If neither or both of draft and cost are given.
+
+    >>> Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7).tokens
+    4
+    """
+
+    tokens: int = 4
+    acceptance: float
+    draft: Any = None
+    cost: float | None = None
+    precision: Any = None
+
+    def __post_init__(self) -> None:
+        check_whole("tokens of a draft", self.tokens, most=_MOST_TOKENS)
+        _check_share("acceptance", self.acceptance)
+        if (self.draft is None) == (self.cost is None):
+            have = "neither" if self.draft is None else "both"
+            raise WrongKindError(
+                f"speculation has a draft, such as draft='Llama3_8B', or what a step of it costs, "
+                f"such as cost=0.05; given is {have}."
+            )
+        if self.cost is not None and not (_is_number(self.cost) and 0 <= self.cost < 1):
+            raise InvalidValueError(
+                "cost of a draft must be a share of a step of the model, from 0 to below 1, not "
+                f"{self.cost!r}: a draft that takes as long can't save time."
+            )
+        if self.precision is not None and self.draft is None:
+            raise WrongKindError("precision is that of a draft; with a cost alone leave it out.")
+
+    @property
+    def checked(self) -> int:
+        """Tokens that a check works on: those drafted, and the one before them."""
+        return self.tokens + 1
+
+    def __str__(self) -> str:
+        what = f"cost {self.cost:g}" if self.draft is None else _name(self.draft)
+        return f"{self.tokens} tokens from {what}, acceptance {self.acceptance:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offload:
+    """What lies in the host's memory, and comes over the host's link in each step.
+
+    Parameters
+    ----------
+    cache, weights
+        Shares of the KV cache and of the weights, from 0 to 1.
+    overlap
+        How far an operator's reading from the host overlaps with its reading of device memory:
+        1 for all (the longer counts), 0 for none (their sum).
+
+    Raises
+    ------
+    InvalidValueError
+        If one is no share.
+
+    >>> print(Offload(cache=0.3))
+    30% of the cache and 0% of the weights on the host
+    """
+
+    cache: float = 0.0
+    weights: float = 0.0
+    overlap: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("cache", "weights", "overlap"):
+            _check_share(f"{name} of an offload", getattr(self, name))
+
+    def __str__(self) -> str:
+        return f"{self.cache:.0%} of the cache and {self.weights:.0%} of the weights on the host"
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def _check_share(name: str, value: Any) -> None:
+    if not (_is_number(value) and 0 <= value <= 1):
+        raise InvalidValueError(f"{name} must be a share from 0 to 1, such as 0.7, not {value!r}.")
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "name", model))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.layers import Convolution, Linear, Lowered, Pool, Shape
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Pool, Shape
 
 # A block, given the shape of its input, its number from 1, and what is kept alive:
 # its layers in the order in which they run. The last one's output is the block's.

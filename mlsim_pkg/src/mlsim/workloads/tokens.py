@@ -8,12 +8,11 @@ residual that it adds is one operator, and so are attention and a norm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.layers import Convolution, Lowered, Shape
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.model import Convolution, Lowered, Operator, Shape
 
 # Vectors of learned numbers in a norm: a scale, or a scale and a shift.
 NORM_VECTORS = {"rms": 1, "layer": 2}
@@ -197,6 +196,60 @@ class TokenEmbedding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DotInteraction:
+    """Rows of tables, one of each, multiplied with one another, as in DLRM.
+
+    The input is a vector of dense features. A sample looks one row of each table
+    up, as wide as that vector ("lookups": it reads and writes these rows, while
+    `rows` of each table lie in memory). A row that several samples look up is read
+    for each of them: no cache is counted. The product of each pair of all vectors,
+    counted once, goes behind the dense vector ("interaction").
+    """
+
+    name: str
+    rows: tuple[int, ...]
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to two operators.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is more than one vector.
+        """
+        if shape.places != 1:
+            raise InvalidValueError(
+                f"layer {self.name}: its input must be one vector, not {shape.places} places: put "
+                "a linear layer before it."
+            )
+        width = shape.channels
+        vectors = len(self.rows) + 1
+        looked_up = len(self.rows) * width
+        lookups = Operator(
+            name=f"{self.name}.lookups",
+            kind="embedding",
+            multiply_adds=0,
+            parameters=0,
+            activations_read=looked_up,
+            activations_written=looked_up,
+            activations_live=2 * looked_up + shape.elements + also_live,
+            table_parameters=int(count.projection_parameters(sum(self.rows), width)),
+        )
+        pairs = vectors * (vectors - 1) // 2
+        output = Shape(width + pairs, 1)
+        interaction = Operator(
+            name=f"{self.name}.interaction",
+            kind="interaction",
+            multiply_adds=pairs * width,
+            parameters=0,
+            activations_read=vectors * width,
+            activations_written=output.elements,
+            activations_live=vectors * width + output.elements + also_live,
+        )
+        return Lowered((lookups, interaction), output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
     """A learned vector for each place of a sequence, which is added."""
 
@@ -332,3 +385,137 @@ class Block:
         yield up
         bias = self.feed_bias * width
         yield product(f"{prefix}.down", up.output, width, bias=bias, adds=True, also_live=also_live)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """What both kinds of stages say of their blocks."""
+
+    name: str
+    blocks: int
+    heads: int
+    head_size: int
+    feed_forward: int
+    norm: str = "layer"
+    bias: bool = True
+    key_bias: bool = True
+    gated: bool = False
+    relative_positions: int = 0
+    activation: str = "gelu"
+
+    @property
+    def block(self) -> Block:
+        """One of its blocks."""
+        return Block(
+            heads=self.heads,
+            inner=self.heads * self.head_size,
+            feed_forward=self.feed_forward,
+            norm=self.norm,
+            bias=self.bias,
+            key_bias=self.key_bias,
+            output_bias=self.bias,
+            feed_bias=self.bias,
+            gated=self.gated,
+        )
+
+    def bias_table(self, number: int) -> int:
+        """Return the learned numbers by distance, which the first block holds for all."""
+        return self.relative_positions * self.heads if number == 1 else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderStage(_Stage):
+    """Blocks in which each token sees all others, and a norm after the last.
+
+    The width is that of the tokens. `head_size` times `heads` may differ from it.
+    `relative_positions` is the number of distances for which each head learns a
+    number that is added to its scores: one small table for all blocks. `gated`
+    and the biases are as in a language model. `activation` is the function between the
+    two matrices of the feed-forward network.
+    """
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence, or the norm is unknown.
+        """
+        check_sequence(self.name, shape)
+        return _gathered(self.parts(shape, also_live), shape)
+
+    def parts(self, shape: Shape, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield what it consists of, in the order in which it runs."""
+        block = self.block
+        for number in range(1, self.blocks + 1):
+            prefix = f"{self.name}.{number}"
+            table = self.bias_table(number)
+            yield from block.self_attention(f"{prefix}.self", shape, also_live, bias_table=table)
+            yield from block.feed(f"{prefix}.feed", shape, also_live)
+        yield block.normed(f"{self.name}.norm", shape, also_live)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderStage(_Stage):
+    """Blocks that write: each token sees earlier ones, and all of the encoder's.
+
+    The input is what the encoder put out; `tokens` words are decoded at one time, as
+    in training, or when a given text is judged. They come from a table of
+    `vocabulary` rows, and `positions` is the number of learned positions, of which
+    the first ones are added. See `EncoderStage` for the rest.
+    """
+
+    tokens: int
+    vocabulary: int
+    positions: int = 0
+    own_table: bool = True
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower the embedding and all blocks, in the order in which they run.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence, or there are more tokens than positions.
+        """
+        check_sequence(self.name, shape)
+        if self.positions and self.tokens > self.positions:
+            raise InvalidValueError(
+                f"layer {self.name}: {self.tokens} tokens are more than the {self.positions} "
+                "positions that it learned."
+            )
+        output = Shape(shape.channels, self.tokens, 1)
+        return _gathered(self.parts(shape, also_live), output)
+
+    def parts(self, memory: Shape, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield what it consists of, in the order in which it runs."""
+        width = memory.channels
+        shape, also_live = Shape(width, self.tokens, 1), also_live + memory.elements
+        yield TokenEmbedding(
+            name=f"{self.name}.embedding",
+            vocabulary=self.vocabulary,
+            width=width,
+            own_table=self.own_table,
+        ).lower(Shape(1, self.tokens, 1), also_live)
+        if self.positions:
+            (added,) = Positions(name=f"{self.name}.positions").lower(shape, also_live).operators
+            unread = (self.positions - self.tokens) * width
+            yield Lowered((replace(added, table_parameters=unread),), shape)
+        block = self.block
+        for number in range(1, self.blocks + 1):
+            prefix = f"{self.name}.{number}"
+            table = self.bias_table(number)
+            yield from block.self_attention(
+                f"{prefix}.self", shape, also_live, causal=True, bias_table=table
+            )
+            last = number == self.blocks
+            yield from block.cross_attention(f"{prefix}.cross", shape, memory, also_live, last=last)
+            # Nobody reads the encoder's tokens after the last block has.
+            also_live -= last * memory.elements
+            yield from block.feed(f"{prefix}.feed", shape, also_live)
+        yield block.normed(f"{self.name}.norm", shape, also_live)
+
+
+def _gathered(parts: Iterator[Lowered], output: Shape) -> Lowered:
+    return Lowered(tuple(operator for part in parts for operator in part.operators), output)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.layers import Convolution, Linear, Lowered, Shape
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Shape
 from mlsim.workloads.tokens import Block, elementwise, product
 
 

@@ -12,8 +12,8 @@ from mlsim.records import Figure
 from mlsim.records.references import Reference, reference, references
 from mlsim.systems import Cluster, System
 from mlsim.units import held, text
+from mlsim.workloads.blocks import LatentAttention
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model import Model, Network
 from mlsim.zoo.resolve import model
 from mlsim.zoo.spaces import (

@@ -14,7 +14,7 @@ from mlsim.engine.predict import predict, training
 from mlsim.engine.predict.case import Case, lengthened
 from mlsim.engine.predict.table import QUESTIONS
 from mlsim.errors import InvalidValueError, UnknownNameError
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import parameters_on_device
 
 ROW: dict[str, Any] = {"kind": "train_lm", "metric_kind": "mfu_fraction", "model": "Llama3_8B"}

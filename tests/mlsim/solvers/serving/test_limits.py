@@ -32,7 +32,7 @@ from mlsim import Device, Engine, Hardware, Models
 from mlsim.systems import System
 from mlsim.values import quantity
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 # Decode at batch 1 reads the weights.
 

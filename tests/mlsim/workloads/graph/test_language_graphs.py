@@ -23,9 +23,7 @@ from mlsim.workloads import (
 )
 from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.fuse import fused
-from mlsim.workloads.graph.language import language_graph
-from mlsim.workloads.graph.language_layers import blocks_of
-from mlsim.workloads.graph.of import graph
+from mlsim.workloads.graph.language import blocks_of, graph, language_graph
 from mlsim.workloads.graph.training import TrainingStep
 
 TOKENS = 7

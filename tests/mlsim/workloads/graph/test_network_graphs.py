@@ -22,14 +22,12 @@ from told import rows
 from mlsim import Models
 from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.workloads import Network
-from mlsim.workloads.graph import Graph, Node
-from mlsim.workloads.graph.counting import operations, total
-from mlsim.workloads.graph.fuse import operators_of
+from mlsim.workloads.graph import Graph, Node, operations, total
+from mlsim.workloads.graph.fuse import Traffic, operators_of
+from mlsim.workloads.graph.language import graph as graph_of_any
 from mlsim.workloads.graph.networks import graph_of
-from mlsim.workloads.graph.of import graph as graph_of_any
-from mlsim.workloads.graph.traffic import Traffic
 from mlsim.workloads.graph.training import TrainingStep, kept_besides
-from mlsim.workloads.layers import Dropout, Shape
+from mlsim.workloads.model import Dropout, Shape
 
 # Of these only operators are known, so what waits for a later one is not.
 CHAINS = ("DLRM", "StableDiffusion1_UNet")

@@ -7,10 +7,15 @@ from typing import Any
 
 from mlsim import Models
 from mlsim.workloads.graph import Graph, Node
-from mlsim.workloads.graph.fuse import fused
-from mlsim.workloads.graph.passes import both_ways, network_of, training_network
-from mlsim.workloads.graph.step_table import Held, held, step_table
-from mlsim.workloads.graph.traffic import Traffic
+from mlsim.workloads.graph.fuse import Traffic, fused
+from mlsim.workloads.graph.training import (
+    Held,
+    both_ways,
+    held,
+    network_of,
+    step_table,
+    training_network,
+)
 
 
 def chain(*parts: tuple[Any, ...]) -> Graph:

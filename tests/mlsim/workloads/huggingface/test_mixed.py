@@ -15,10 +15,8 @@ from refusals import answered
 
 from mlsim import load_config
 from mlsim.errors import DataFileError
-from mlsim.workloads.huggingface.ignored import IGNORED
-from mlsim.workloads.huggingface.mixed_families import FAMILIES
-from mlsim.workloads.huggingface.values import NEEDED
-from mlsim.workloads.huggingface.wrappers import WRAPPERS
+from mlsim.workloads.huggingface.config import NEEDED
+from mlsim.workloads.huggingface.families import catalogue
 from mlsim.workloads.language import Transformer
 
 
@@ -47,17 +45,18 @@ def test_each_family_is_tested() -> None:
     plain = Path(__file__).parents[3] / "fixtures" / "configs"
     tested |= {json.loads(path.read_text())["model_type"] for path in plain.glob("*.json")}
     # Their own tests stand below.
-    tested |= {"nemotron-nas", *(kind for kinds in WRAPPERS.values() for kind in kinds)}
-    assert set(FAMILIES) <= tested
+    tested |= {"nemotron-nas", *(kind for kinds in catalogue().wrappers.values() for kind in kinds)}
+    assert set(catalogue().families) <= tested
 
 
 def test_each_key_without_effect_has_a_reason() -> None:
-    for family in FAMILIES.values():
-        for key, reason in (IGNORED | dict(family.without_effect)).items():
+    everywhere = catalogue().around
+    for family in catalogue().families.values():
+        for key, reason in family.ignored.items():
             assert key == key.strip()
             assert len(reason.split()) > 3, key
             # What is read has an effect.
-            if key not in IGNORED:
+            if key not in everywhere:
                 names = {name for names in family.spellings.values() for name in names}
                 assert key not in {*family.keys, *family.fixed, *names}, key
 
@@ -80,9 +79,9 @@ def test_an_omitted_key_has_the_value_of_the_librarys_class() -> None:
     cells = [(kind, *each) for kind, values in told.items() for each in values.items()]
     broken = set()
     for kind, key, value in cells:
-        fixed = FAMILIES[kind].fixed.get(key, ())
+        fixed = catalogue().families[kind].fixed.get(key, ())
         as_told = value in fixed and (not isinstance(value, bool) or (not value) not in fixed)
-        read = not fixed and FAMILIES[kind].keys[key] in (value, NEEDED)
+        read = not fixed and catalogue().families[kind].keys[key] in (value, NEEDED)
         broken |= set() if as_told or read else {(kind, key)}
     assert broken == ours
 
@@ -133,9 +132,9 @@ def test_a_searched_model_is_refused_where_it_differs(tmp_path: Path) -> None:
 # Text within other modalities.
 
 
-@pytest.mark.parametrize("kind", sorted(set(WRAPPERS) - {"gemma3"}))
+@pytest.mark.parametrize("kind", sorted(set(catalogue().wrappers) - {"gemma3"}))
 def test_the_text_part_is_loaded_and_said_so(tmp_path: Path, kind: str) -> None:
-    inner_kind = WRAPPERS[kind][0]
+    inner_kind = catalogue().wrappers[kind][0]
     inner = smallest(inner_kind, num_attention_heads=64)
     if inner_kind == "mistral":
         inner = inner | {"sliding_window": None}

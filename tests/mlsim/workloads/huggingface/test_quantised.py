@@ -14,8 +14,8 @@ from told import rows
 from mlsim import Engine, load_config
 from mlsim.errors import DataFileError
 from mlsim.precision import precision
-from mlsim.workloads.huggingface.modules import named
-from mlsim.workloads.released import Released
+from mlsim.workloads.huggingface.quantised import named
+from mlsim.workloads.model import Released
 
 LLAMA_70B = {
     "model_type": "llama",

@@ -13,10 +13,9 @@ from refusals import answered
 from told import rows
 
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.workloads.huggingface import load_config, reader
-from mlsim.workloads.huggingface.mixed_families import FAMILIES
-from mlsim.workloads.huggingface.refused import REFUSED as REFUSED_TYPES
-from mlsim.workloads.huggingface.wrappers import WRAPPERS
+from mlsim.workloads import huggingface
+from mlsim.workloads.huggingface import load_config
+from mlsim.workloads.huggingface.families import catalogue
 from mlsim.zoo.resolve import model as find_model
 
 # Warnings.
@@ -74,7 +73,7 @@ def test_an_unknown_key_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_a_type_that_can_not_be_told_says_why(tmp_path: Path) -> None:
-    for kind, why in REFUSED_TYPES.items():
+    for kind, why in catalogue().refused.items():
         message = refused(path := write(tmp_path, USUAL | {"model_type": kind}))
         assert message.startswith(f'{path}:7: model_type "{kind}" can\'t be told here: ')
         assert why in message
@@ -92,7 +91,8 @@ def test_what_can_not_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_family_is_refused(tmp_path: Path) -> None:
-    families = ", ".join(sorted((*FAMILIES, *WRAPPERS)))
+    known = catalogue()
+    families = ", ".join(sorted((*known.families, *known.wrappers)))
     path = write(tmp_path, USUAL)
     assert refused(path) == (
         f"{path}:1: model_type is missing, which says how the keys are read. Those read are "
@@ -152,6 +152,6 @@ def test_what_a_transformer_refuses_names_the_file(
     def refuse(**arguments: object) -> None:
         raise InvalidValueError("the parts don't fit.")
 
-    monkeypatch.setattr(reader, "Transformer", refuse)
+    monkeypatch.setattr(huggingface, "Transformer", refuse)
     path = write(tmp_path, LLAMA)
     assert refused(path) == f"{path}: the parts don't fit."

@@ -13,8 +13,8 @@ from torch import nn  # noqa: E402
 from mlsim import Engine, Hardware  # noqa: E402
 from mlsim.workloads.graph import Graph, Node  # noqa: E402
 from mlsim.workloads.pytorch import is_module, load_module, read_module  # noqa: E402
-from mlsim.workloads.pytorch.products import visible  # noqa: E402
-from mlsim.workloads.pytorch.shell import keeps_values  # noqa: E402
+from mlsim.workloads.pytorch.handlers import visible  # noqa: E402
+from mlsim.workloads.pytorch.reader import keeps_values  # noqa: E402
 
 
 def only(graph: Graph) -> Node:

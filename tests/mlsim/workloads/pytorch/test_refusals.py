@@ -43,7 +43,7 @@ def test_to_tell_a_module_pytorch_is_not_imported() -> None:
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from mlsim.workloads.pytorch import calls  # noqa: E402
+from mlsim.workloads.pytorch import recorder  # noqa: E402
 
 
 class _Inner(nn.Module):
@@ -136,10 +136,10 @@ def test_what_is_no_module_that_has_its_weights_is_refused() -> None:
 def test_a_tensor_of_four_million_numbers_is_still_filled() -> None:
     for more, large in ((0, False), (1, True)):
         read = torch.empty(2**22 + more, device="meta")
-        assert calls.is_large(None, ([2**22 + more],), []) is large
-        assert calls.is_large(None, (), [read]) is large
-    assert not calls.is_large(None, ([2**12, 2**10],), [])
-    assert calls.is_large(None, ([2**12, 2**10 + 1],), [])
+        assert recorder.is_large(None, ([2**22 + more],), []) is large
+        assert recorder.is_large(None, (), [read]) is large
+    assert not recorder.is_large(None, ([2**12, 2**10],), [])
+    assert recorder.is_large(None, ([2**12, 2**10 + 1],), [])
 
 
 def test_a_scripted_module_is_refused() -> None:

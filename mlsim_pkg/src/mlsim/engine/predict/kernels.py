@@ -20,8 +20,7 @@ from mlsim.hardware.lone_kernels import (
 from mlsim.precision import precision
 from mlsim.systems import System
 from mlsim.systems.lone_exchanges import all_reduce_seconds
-from mlsim.workloads.layers import Linear, Shape
-from mlsim.workloads.model import Network
+from mlsim.workloads.model import Linear, Network, Shape
 
 CALIBRATED = "calibrated"
 # Products in attention: of queries and keys, and of scores and values; on the way back,

@@ -14,7 +14,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.software import narrower
 from mlsim.solvers.training.training import Training
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import parameters_on_device
 
 # Of a batch that nobody states: so many tokens a step, as large language models have them.

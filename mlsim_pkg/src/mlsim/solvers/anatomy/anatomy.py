@@ -16,9 +16,8 @@ from mlsim.solvers.anatomy.view import View
 from mlsim.solvers.calibrated import made_by
 from mlsim.solvers.forward import profile as forward
 from mlsim.units import text
-from mlsim.workloads.graph.counting import FLOP, check_count
-from mlsim.workloads.graph.fuse import fused
-from mlsim.workloads.graph.traffic import Traffic
+from mlsim.workloads.graph import FLOP, check_count
+from mlsim.workloads.graph.fuse import Traffic, fused
 from mlsim.workloads.graph.training import TrainingStep
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.units import MEMORY
 from mlsim.values import Origin, of_base
 from mlsim.values.attributes import count, result
-from mlsim.workloads.graph.counting import COUNTS, FLOP, MAC, PYTORCH
+from mlsim.workloads.graph import COUNTS, FLOP, MAC, PYTORCH
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy

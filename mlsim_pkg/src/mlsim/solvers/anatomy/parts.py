@@ -96,7 +96,7 @@ def blocks(graph: Graph) -> list[str]:
     """Return all beginnings of names that several layers may share, in the order of the layers.
 
     >>> from mlsim import Models
-    >>> from mlsim.workloads.graph.of import graph
+    >>> from mlsim.workloads.graph.language import graph
     >>> blocks(graph(Models.ResNet18))[:3]
     ['conv2', 'conv2.1', 'conv2.2']
     """

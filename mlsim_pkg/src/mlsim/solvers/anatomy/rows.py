@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mlsim.workloads.graph.counting import MAC, backward_multiply_adds, operations
-from mlsim.workloads.graph.fuse import Fused
-from mlsim.workloads.graph.nodes import Graph, Node
-from mlsim.workloads.graph.traffic import Traffic
+from mlsim.workloads.graph import MAC, Graph, Node, backward_multiply_adds, operations
+from mlsim.workloads.graph.fuse import Fused, Traffic
 from mlsim.workloads.graph.training import learning
 
 SIZES = ("bytes_in", "bytes_out", "bytes_weights")

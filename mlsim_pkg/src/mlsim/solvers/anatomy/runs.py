@@ -10,8 +10,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.forward import profile as forward
 from mlsim.values import Origin
-from mlsim.workloads.graph.passes import network_of, training_network
-from mlsim.workloads.graph.training import TrainingStep
+from mlsim.workloads.graph.training import TrainingStep, network_of, training_network
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device

@@ -9,7 +9,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.view import View
 from mlsim.units import held, text
-from mlsim.workloads.graph.counting import COUNTS, FLOP, operations
+from mlsim.workloads.graph import COUNTS, FLOP, operations
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy

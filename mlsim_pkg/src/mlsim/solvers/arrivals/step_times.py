@@ -22,8 +22,8 @@ from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
 from mlsim.units import held
-from mlsim.workloads.operators import OperatorTable
-from mlsim.workloads.switches import Speculation
+from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.requests import Speculation
 
 # Places of the grids of contexts and chunks: what lies between is interpolated.
 CONTEXTS, CHUNKS = 65, 65

@@ -19,8 +19,7 @@ from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
 from mlsim.solvers.question import Known, Question, check_consistent, check_shares, recorded
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network
-from mlsim.workloads.operators import NetworkOperators
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network, NetworkOperators
 
 if TYPE_CHECKING:
     import pandas

@@ -24,7 +24,7 @@ from mlsim.solvers.forward.configuration import (
 )
 from mlsim.solvers.noted import without_given
 from mlsim.solvers.question import Known, recorded
-from mlsim.workloads.operators import NetworkOperators
+from mlsim.workloads.model import NetworkOperators
 
 # Those of a program whose host takes part, and whose kernels are not fused: all there are.
 CALIBRATED_SOLVER = calibrated.network_equations(SOLVER, hosted=True, unfused=True)

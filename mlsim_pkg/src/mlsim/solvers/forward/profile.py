@@ -30,7 +30,7 @@ from mlsim.solvers.forward.configuration import Configuration, sensitivity
 from mlsim.solvers.question import Question
 from mlsim.units import held
 from mlsim.values.attributes import count, result
-from mlsim.workloads.operators import COLUMNS
+from mlsim.workloads.model import COLUMNS
 
 if TYPE_CHECKING:
     import pandas

@@ -16,8 +16,14 @@ from mlsim.precision import PRECISIONS, Precision, precision as find_precision
 from mlsim.solvers.gemm.layer import BOUND, CALIBRATED, GIVABLE, ROOFLINE, SHARES, Layer
 from mlsim.solvers.gemm.rates import without_passes
 from mlsim.solvers.inputs import check_estimate, check_flag, validate, validate_given
-from mlsim.workloads.linear_layer import LayerKernel
-from mlsim.workloads.recipes import PYTORCH, Recipe, plain, recipe as find_recipe, recipes
+from mlsim.workloads.recipes import (
+    PYTORCH,
+    LayerKernel,
+    Recipe,
+    plain,
+    recipe as find_recipe,
+    recipes,
+)
 
 # Where activations are between two layers, unless a cache may keep them.
 IN_MEMORY, ON_CHIP = "memory", "on-chip"

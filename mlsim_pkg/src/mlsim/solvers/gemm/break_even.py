@@ -13,7 +13,7 @@ from mlsim.solvers.explain import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED
 from mlsim.solvers.question import Known, Question
 from mlsim.values import Origin
-from mlsim.workloads.linear_layer import POINT_FLOPS, cast_bytes
+from mlsim.workloads.recipes import POINT_FLOPS, cast_bytes
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation

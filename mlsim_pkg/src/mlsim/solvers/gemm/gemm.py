@@ -27,7 +27,7 @@ from mlsim.solvers.gemm.layer import Layer, every_equation
 from mlsim.solvers.question import Question
 from mlsim.units import held
 from mlsim.values.attributes import count, result
-from mlsim.workloads.linear_layer import COLUMNS
+from mlsim.workloads.recipes import COLUMNS
 
 if TYPE_CHECKING:
     import pandas

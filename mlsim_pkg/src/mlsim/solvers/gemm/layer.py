@@ -24,9 +24,8 @@ from mlsim.hardware.named_constants import DeviceConstants
 from mlsim.solvers.gemm import rates
 from mlsim.solvers.gemm.wide import WideQuestion
 from mlsim.solvers.question import Known, Question, recorded
-from mlsim.workloads.linear_layer import COLUMNS, LayerKernel
-from mlsim.workloads.operators import OperatorTable
-from mlsim.workloads.recipes import Recipe
+from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.recipes import COLUMNS, LayerKernel, Recipe
 
 ROOFLINE, BOUND, CALIBRATED = "roofline", "bound", "calibrated"
 

@@ -13,8 +13,7 @@ from mlsim.hardware.device import Device
 from mlsim.solvers.gemm import rates
 from mlsim.solvers.gemm.asked import in_format, layer
 from mlsim.solvers.gemm.layer import Layer
-from mlsim.workloads.linear_layer import LayerKernel
-from mlsim.workloads.recipes import PYTORCH, recipes
+from mlsim.workloads.recipes import PYTORCH, LayerKernel, recipes
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from mlsim.errors import UnsupportedPrecisionError
 from mlsim.hardware.fastest_kernels import Chosen, fastest, series_of
 from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES
 from mlsim.solvers.question import Known
-from mlsim.workloads.linear_layer import LayerKernel
+from mlsim.workloads.recipes import LayerKernel
 
 if TYPE_CHECKING:
     from mlsim.solvers.gemm.layer import Layer

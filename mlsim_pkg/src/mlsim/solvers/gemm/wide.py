@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsim.solvers.question import Question
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import OperatorTable
 
 # Points that are computed at a time: with a dozen operators, a few megabytes an array.
 POINTS = 16384

@@ -17,7 +17,7 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.units import held
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 # What a row says, and its unit ("" for what is no number).
 COLUMNS = {

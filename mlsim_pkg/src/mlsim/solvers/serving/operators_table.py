@@ -14,7 +14,7 @@ from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.measured_columns import calibrated_columns, computing
 from mlsim.solvers.serving.routed import EXPERTS, experts_of
 from mlsim.solvers.serving.scanned import states_of
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.steps import STEP_COLUMNS, StepOperator
 
 if TYPE_CHECKING:

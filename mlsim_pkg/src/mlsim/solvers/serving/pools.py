@@ -12,7 +12,7 @@ from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 
 @dataclass(frozen=True, eq=False)

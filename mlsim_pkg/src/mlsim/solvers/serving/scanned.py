@@ -8,7 +8,7 @@ from mlsim.hardware.kernel_times import SCAN_CHUNK
 from mlsim.hardware.measured_states import state_constants
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.routed import MeasuredKind
-from mlsim.workloads.recurrent import DeltaRule
+from mlsim.workloads.blocks import DeltaRule
 
 if TYPE_CHECKING:
     from mlsim.solvers.serving.service import Service

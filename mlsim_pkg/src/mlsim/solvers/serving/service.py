@@ -30,9 +30,8 @@ from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import Cluster, System
 from mlsim.systems.link_calibration import ExchangeConstants
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.operators import OperatorTable
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import UNLIMITED, StepOperator
+from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator
 
 # What a request says; all else that is known belongs to model, device and layout.
 ASKED = (

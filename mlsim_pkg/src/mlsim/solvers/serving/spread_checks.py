@@ -10,7 +10,7 @@ from mlsim.solvers.serving.levels import UNIFORM
 from mlsim.systems import Cluster
 from mlsim.systems.spread import spread
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 
 def check_nodes(cluster: Cluster, parallelism: Parallelism) -> None:

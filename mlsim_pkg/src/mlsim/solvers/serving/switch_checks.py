@@ -13,11 +13,9 @@ from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switched import HOST_LINK
 from mlsim.solvers.serving.switches import OFF, Switches
-from mlsim.workloads.adapted import adapted
-from mlsim.workloads.adapters import LoRA, check_adapters
+from mlsim.workloads.adapters import LoRA, adapted, check_adapters
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.requests import check_count
-from mlsim.workloads.switches import Offload, Speculation
+from mlsim.workloads.requests import Offload, Speculation, check_count
 
 # Rates that are given of a device hold for the draft, too, which runs on it.
 _OF_DEVICE = (

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import offload as away, prefix_cache, speculation as rounds
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.switched import HOST_LINK
-from mlsim.workloads.adapters import LoRA
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.served_adapters import adapter_operators
-from mlsim.workloads.steps import StepOperator
-from mlsim.workloads.switches import Offload, Speculation
+from mlsim.workloads.adapters import LoRA, adapter_operators
+from mlsim.workloads.requests import Offload, Speculation
+from mlsim.workloads.steps import Parallelism, StepOperator
 
 if TYPE_CHECKING:
     from mlsim.records import Figure

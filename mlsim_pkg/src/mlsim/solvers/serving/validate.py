@@ -23,7 +23,7 @@ from mlsim.solvers.serving.switch_checks import Asked, checked
 from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 
 _ALONE = Parallelism()
 _NOTHING = Asked()

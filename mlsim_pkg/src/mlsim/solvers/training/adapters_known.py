@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mlsim.workloads import adapter_lowering
-from mlsim.workloads.adapted import widest
-from mlsim.workloads.adapters import NF4
-from mlsim.workloads.training_lowering import padded_model
+from mlsim.workloads.adapters import NF4, widest
+from mlsim.workloads.training_lowering import (
+    adapter_parameters_on_device,
+    multiply_adds,
+    padded_model,
+    quantized_on_device,
+    spared_multiply_adds,
+)
 
 if TYPE_CHECKING:
     from mlsim.solvers.question import Known
@@ -43,7 +47,7 @@ def _words(job: Job, adapters: LoRA) -> str:
 
 def _add_sizes(known: Known, job: Job, adapters: LoRA) -> None:
     padded = padded_model(job.model, job.parallelism.pipeline)
-    dense, expert = adapter_lowering.parameters_on_device(padded, adapters, job.parallelism)
+    dense, expert = adapter_parameters_on_device(padded, adapters, job.parallelism)
     known.add(
         partial(_words, job, adapters),
         adapter_dense_parameters=dense,
@@ -54,10 +58,8 @@ def _add_sizes(known: Known, job: Job, adapters: LoRA) -> None:
 
 def _add_work(known: Known, job: Job, adapters: LoRA) -> None:
     tokens = int(job.sequence_tokens)
-    frozen, own = adapter_lowering.multiply_adds(job.model, adapters, tokens)
-    spared = adapter_lowering.spared_multiply_adds(
-        job.model, adapters, tokens, causal="causal" in job.variant
-    )
+    frozen, own = multiply_adds(job.model, adapters, tokens)
+    spared = spared_multiply_adds(job.model, adapters, tokens, causal="causal" in job.variant)
     known.add(
         partial(_words, job, adapters),
         frozen_multiply_adds=frozen,
@@ -77,6 +79,6 @@ def _add_formats(known: Known, job: Job) -> None:
     known.add(_NF4, **NF4)
     known.add(
         f"{_NF4}: the matrices of the layers, from the architecture of {job.model.name}",
-        quantized_parameters=adapter_lowering.quantized_on_device(padded, job.parallelism),
+        quantized_parameters=quantized_on_device(padded, job.parallelism),
         dequantized_at_once=widest(job.model, job.parallelism),
     )

@@ -19,9 +19,9 @@ from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.noted import farthest, of_device, of_hardware, without_given
 from mlsim.systems import Cluster, Placement, System, placement
 from mlsim.systems.link_calibration import LinkCalibration, link_calibration
+from mlsim.workloads.kernels import Recipe
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.passes import Recipe
+from mlsim.workloads.steps import Parallelism
 
 BOUND = "bound"
 

@@ -11,8 +11,8 @@ from mlsim.solvers.calibrated import in_program, start_of
 from mlsim.solvers.training.job import Job
 from mlsim.systems import placement
 from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
-from mlsim.workloads.operators import OperatorTable
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import kernels
 
 # Columns that a given quantity takes the place of.

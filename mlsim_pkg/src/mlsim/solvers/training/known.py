@@ -13,8 +13,7 @@ from mlsim.solvers.training.adapters_known import add_adapters
 from mlsim.solvers.training.job import Job
 from mlsim.systems import Cluster, Placement, System
 from mlsim.workloads.kernels import Kernel
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS, OperatorTable
 from mlsim.workloads.training_lowering import (
     output_multiply_adds,
     parameters_on_device,

@@ -10,7 +10,7 @@ from mlsim.precision import PRECISIONS
 from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known, recorded
 from mlsim.solvers.training.known import add_device, add_group, add_rates, add_run, layout
-from mlsim.workloads.graph.step_table import held, read_parameters, statistics_bytes
+from mlsim.workloads.graph.training import held, read_parameters, statistics_bytes
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 if TYPE_CHECKING:

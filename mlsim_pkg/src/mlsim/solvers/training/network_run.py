@@ -13,11 +13,10 @@ from mlsim.solvers.question import Question
 from mlsim.solvers.training.job import Job
 from mlsim.solvers.training.network_known import known_of
 from mlsim.solvers.training.plan import network_equations_for
+from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.networks import graph_of
-from mlsim.workloads.graph.nodes import Graph
-from mlsim.workloads.graph.step_table import step_table
-from mlsim.workloads.model import Network
-from mlsim.workloads.operators import Operator, OperatorTable
+from mlsim.workloads.graph.training import step_table
+from mlsim.workloads.model import Network, Operator, OperatorTable
 
 # Numbers that each optimizer keeps of a parameter beside its weight.
 OPTIMIZERS: Mapping[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}

@@ -23,10 +23,9 @@ from mlsim.solvers.training.network_training import NETWORK_GIVABLE
 from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.spread import data_copies
 from mlsim.solvers.training.validate import USUAL, Asked, reliability_of
-from mlsim.workloads.adapted import check_language
-from mlsim.workloads.adapters import check_adapters
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.passes import Recipe
+from mlsim.workloads.adapters import check_adapters, check_language
+from mlsim.workloads.kernels import Recipe
+from mlsim.workloads.steps import Parallelism
 
 # The optimizer of a network that asks for none.
 USUAL_OPTIMIZER = "momentum"

@@ -11,7 +11,7 @@ from mlsim.solvers.training.kernel_table import kernel_table
 from mlsim.solvers.training.known import known_of
 from mlsim.solvers.training.plan import equations_for
 from mlsim.workloads.kernels import Kernel
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.model import OperatorTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from mlsim.solvers.inputs import check_flag
 from mlsim.solvers.training.arguments import whole
 from mlsim.solvers.training.run import Run
 from mlsim.systems.torus import check_exchange
-from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import check_trainable, stage_layers
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.spread import SIZES, check_batch, parallelism_of
 from mlsim.systems import Cluster, System
-from mlsim.workloads.adapted import adapted
-from mlsim.workloads.adapters import check_adapters
-from mlsim.workloads.passes import Recipe
+from mlsim.workloads.adapters import adapted, check_adapters
+from mlsim.workloads.kernels import Recipe
 from mlsim.workloads.training_lowering import check_trainable
 
 # The precision of a run that asks for none.

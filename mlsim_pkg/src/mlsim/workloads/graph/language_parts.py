@@ -6,15 +6,95 @@ function and an addition are layers of their own, as a framework runs them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from mlsim.workloads.blocks import Attention, Experts, FeedForward
-from mlsim.workloads.graph.fuse import BY_ROW, GATE
-from mlsim.workloads.graph.language_wiring import TokenWiring
-from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.recurrent import Recurrent
-from mlsim.workloads.steps import StepOperator
+from mlsim.equations import step
+from mlsim.equations.transformer import stream_multiply_adds
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, Recurrent
+from mlsim.workloads.graph.fuse import BY_ROW, GATE, PROJECTION
+from mlsim.workloads.graph.networks import Wiring
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Parallelism, StepOperator
+
+
+class TokenWiring(Wiring):
+    """The nodes so far of a model that reads `tokens` tokens, `hidden` numbers each."""
+
+    def __init__(self, hidden: int, tokens: int, causal: bool, norm: str, vectors: int) -> None:
+        super().__init__()
+        self.hidden, self.tokens, self.causal = hidden, tokens, causal
+        self._norm, self._vectors = norm, vectors
+        # The node that chose tokens last: layers without an indexer look at the same ones.
+        self.chosen = ""
+        # The nodes that hold keys and values which later layers may read, by window and head.
+        self.cached: dict[tuple[int, int], list[str]] = {}
+
+    def norm(self, name: str, source: str) -> str:
+        """Add a norm over the model's width."""
+        return self.inner_norm(name, source, self.hidden, self._vectors * self.hidden)
+
+    def inner_norm(self, name: str, source: str, width: int, learned: int, *sides: int) -> str:
+        """Add a norm over some width; of its learned numbers, those beyond the width are added."""
+        weights = min(width, learned)
+        shape = (self.tokens, *sides, width)
+        told = {"weights": weights, "biases": learned - weights, "function": self._norm}
+        return self.add(name, "norm", shape, source, **told)
+
+    def linear(
+        self,
+        name: str,
+        source: str,
+        inputs: int,
+        outputs: int,
+        *,
+        biases: int = 0,
+        rows: int = 0,
+        learned: bool = True,
+    ) -> str:
+        """Add a matrix that each token is multiplied with, or so many rows only.
+
+        One that is not `learned` is that of an earlier node, which holds it.
+        """
+        rows = rows or self.tokens
+        return self.add(
+            name,
+            "linear",
+            (rows, outputs) if rows == self.tokens else (outputs,),
+            source,
+            function=PROJECTION if rows == self.tokens else "",
+            weights=inputs * outputs * learned,
+            biases=biases,
+            multiply_adds=rows * inputs * outputs,
+            window=inputs,
+            outputs=outputs,
+        )
+
+    def part(self, name: str, source: str, width: int, what: str) -> str:
+        """Show a part of each token's numbers."""
+        return self.add(name, "reshape", (self.tokens, width), source, function=what)
+
+    def sum(self, name: str, sources: Sequence[str]) -> str:
+        """Add vectors of tokens up, two at a time."""
+        first, *others = sources
+        pairs = [*(f"{name}_{number}" for number in range(1, len(others))), name]
+        shape = (self.tokens, self.hidden)
+        return reduce(
+            lambda found, each: self.add(each[0], "add", shape, each[1], found),
+            zip(pairs, others, strict=False),
+            first,
+        )
+
+    def pairs(self, window: int) -> tuple[int, int]:
+        """Return the pairs of tokens that meet, and those that a mask hides."""
+        window, square = min(window, self.tokens), self.tokens**2
+        found = self.tokens * window
+        if self.causal:
+            found = int(step.attention_pairs(window, 0, self.tokens, window))
+        return found, square - found
+
 
 ALONE = Parallelism()
 # Bytes of a token's number, where an indexer says which tokens are looked at.
@@ -315,3 +395,136 @@ _PARTS: dict[type[Any], tuple[str, Any]] = {
     FeedForward: ("feed_forward", _feed),
     Experts: ("experts", _experts),
 }
+
+
+@dataclass
+class Streams:
+    """The vectors of a token that layers don't work on, and what changes them."""
+
+    sequence: TokenWiring
+    model: Transformer
+    # Nodes that hold the others, and the node that holds what all were predicted to be.
+    others: tuple[str, ...] = ()
+    predicted: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many vectors a token is."""
+        return self.model.residual_streams
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Sides of all of them."""
+        return self.count, self.sequence.tokens, self.model.hidden
+
+    def make(self, embedding: str) -> str:
+        """Make the others of the embedding, each as long as it is; return the first."""
+        length = self._length("streams.made.length", embedding)
+        made = [
+            self._turned(f"streams.made.{number}", embedding, length)
+            for number in range(1, self.count)
+        ]
+        if made:
+            both = self.sequence.add(
+                "streams.made.stacked", "concatenation", self.shape, embedding, *made
+            )
+            self.others = (self._others("streams.made.others", both),)
+            return self._first("streams.made.first", both)
+        return embedding
+
+    def join(self, stream: str) -> str:
+        """Bring the others back, and return the mean of all."""
+        wide, found = self.model.hidden, []
+        length = self._length("streams.joined.length", stream)
+        for number in range(1, self.count):
+            name = f"streams.joined.part_{number}"
+            one = self.sequence.part(name, self.others[0], wide, f"stream {number}")
+            found.append(self._turned(f"streams.joined.{number}", one, length))
+        if not found:
+            return stream
+        both = self.sequence.add(
+            "streams.joined.stacked", "concatenation", self.shape, stream, *found
+        )
+        shape = (self.sequence.tokens, wide)
+        return self.sequence.add("streams.mean", "pooling", shape, both, function="mean")
+
+    def _length(self, name: str, first: str) -> str:
+        """Add what finds how long the first stream is, of each token."""
+        shape = (self.sequence.tokens, 1)
+        return self.sequence.add(name, "elementwise", shape, first, function=BY_ROW)
+
+    def _turned(self, name: str, source: str, length: str) -> str:
+        """Add a matrix, and what makes its result as long as the first stream."""
+        sequence, wide = self.sequence, self.model.hidden
+        made = sequence.linear(name, source, wide, wide)
+        shape = (sequence.tokens, wide)
+        told = {"function": BY_ROW}
+        return sequence.add(f"{name}.length", "elementwise", shape, made, length, **told)
+
+    def predict(self, name: str, stream: str) -> str:
+        """Predict all streams; return the first, on which the layer works."""
+        weights = self._weights(f"{name}.predict", stream, self.count**2, learned=True)
+        each = int(stream_multiply_adds(self.model.hidden, self.count))
+        self.predicted = self.sequence.add(
+            f"{name}.predict.predicted",
+            "product",
+            self.shape,
+            stream,
+            *self.others,
+            weights,
+            function="weighted sum",
+            multiply_adds=self.sequence.tokens * each,
+            window=self.count,
+            outputs=self.count,
+        )
+        return self._first(f"{name}.predict.first", self.predicted)
+
+    def correct(self, name: str, stream: str) -> tuple[str, str]:
+        """Correct the predictions by the layer's output; return the first stream, and scaled."""
+        weights = self._weights(f"{name}.correct", stream, self.count, learned=False)
+        first = self._first(f"{name}.correct.first_predicted", self.predicted)
+        missed = self.sequence.sum(f"{name}.correct.missed", [stream, first])
+        told = {"function": "corrected"}
+        made = (self.predicted, missed, weights)
+        corrected = self.sequence.add(
+            f"{name}.correct.corrected", "elementwise", self.shape, *made, **told
+        )
+        self.others = (self._others(f"{name}.correct.others", corrected),)
+        first = self._first(f"{name}.correct.first", corrected)
+        wide = self.model.hidden
+        shape = (self.sequence.tokens, wide)
+        told = {"function": "scale"}
+        scale = f"{name}.correct.scale"
+        return first, self.sequence.add(scale, "elementwise", shape, first, weights=wide, **told)
+
+    def add(self, name: str, source: str) -> None:
+        """Add what a layer's embedding made to the others."""
+        shape = (self.count - 1, *self.shape[1:])
+        self.others = (self.sequence.add(name, "add", shape, *self.others, source),)
+
+    def _first(self, name: str, source: str) -> str:
+        return self.sequence.part(name, source, self.model.hidden, "the first stream")
+
+    def _others(self, name: str, source: str) -> str:
+        shape = (self.count - 1, *self.shape[1:])
+        return self.sequence.add(name, "reshape", shape, source, function="the other streams")
+
+    def _weights(self, name: str, source: str, outputs: int, *, learned: bool) -> str:
+        """Add the router, and a matrix that makes so many weights of its scores.
+
+        Its norm and matrix run twice in a layer; the node that runs first holds them.
+        """
+        sequence, wide, scores = self.sequence, self.model.hidden, self.count
+        source = sequence.inner_norm(f"{name}.norm", source, wide, wide * learned)
+        router = sequence.linear(f"{name}.router", source, wide, scores, learned=learned)
+        shape = (sequence.tokens, scores)
+        router = sequence.add(f"{name}.tanh", "activation", shape, router, function="tanh")
+        return sequence.linear(f"{name}.weights", router, scores, outputs)
+
+
+def low_rank(sequence: TokenWiring, model: Transformer, name: str, source: str) -> str:
+    """Add the path through few numbers, and its input; return the node that holds both."""
+    wide, rank = model.hidden, model.residual_rank
+    narrow = sequence.linear(f"{name}.in", source, wide, rank)
+    made = sequence.norm(f"{name}.norm", sequence.linear(f"{name}.out", narrow, rank, wide))
+    return sequence.sum(f"{name}.sum", [source, made])

@@ -2,19 +2,349 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mlsim.workloads.graph import tokens
-from mlsim.workloads.graph.nodes import Graph
-from mlsim.workloads.graph.wiring import LEAVES, Wiring, sides, wire_leaf
-from mlsim.workloads.layers import Layer, Shape
-from mlsim.workloads.operators import Operator
+from mlsim.workloads.graph import Graph, Node
+from mlsim.workloads.model import (
+    Convolution,
+    Distances,
+    Dropout,
+    Layer,
+    Linear,
+    Lowered,
+    Operator,
+    Pool,
+    ResponseNorm,
+    Shape,
+)
 from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
-from mlsim.workloads.tokens import TokenEmbedding
+from mlsim.workloads.tokens import (
+    DecoderStage,
+    EncoderStage,
+    FirstToken,
+    PatchEmbedding,
+    Positions,
+    TokenEmbedding,
+    TokenLinear,
+)
 
 if TYPE_CHECKING:
     from mlsim.workloads.model import Network
+
+
+# What makes probabilities of scores, or their logarithms.
+SOFTMAX = ("softmax", "log_softmax")
+
+
+def sides(shape: Shape) -> tuple[int, ...]:
+    """Return a shape as frameworks write it: channels first in a map, tokens first in a sequence.
+
+    >>> sides(Shape(64, 56)), sides(Shape(768, 197, rank=1)), sides(Shape(10, 1))
+    ((64, 56, 56), (197, 768), (10,))
+    """
+    if shape.size == 1:
+        return (shape.channels,)
+    if shape.rank == 1:
+        return (shape.size, shape.channels)
+    return (shape.channels, shape.size, shape.size)
+
+
+class Wiring:
+    """The nodes so far. Each wire of a layer returns the name of the node that it puts out."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.notes: list[str] = []
+
+    def add(self, name: str, kind: str, shape: tuple[int, ...], *inputs: str, **told: Any) -> str:
+        """Add a node."""
+        self.nodes.append(Node(name=name, kind=kind, shape=shape, inputs=inputs, **told))
+        return name
+
+    def activation(self, function: str, name: str, source: str) -> str:
+        """Add an activation function, if there is one."""
+        if not function:
+            return source
+        shape = next(node.shape for node in reversed(self.nodes) if node.name == source)
+        kind = "softmax" if function in SOFTMAX else "activation"
+        return self.add(f"{name}_{function}", kind, shape, source, function=function)
+
+    def graph(self) -> Graph:
+        """Return all nodes."""
+        return Graph(tuple(self.nodes), tuple(self.notes))
+
+
+def wire_leaf(wiring: Wiring, lowered: Lowered, source: str, shortcut: str = "") -> str:
+    """Wire a layer that was lowered by itself; `shortcut` is added to what it puts out."""
+    found: str = LEAVES[type(lowered.layer)](wiring, lowered, source, shortcut)
+    return found
+
+
+def _convolution(wiring: Wiring, lowered: Lowered, source: str, shortcut: str) -> str:
+    layer, (operator,) = lowered.layer, lowered.operators
+    assert isinstance(layer, Convolution)
+    name, out = layer.name, sides(lowered.output)
+    width = layer.out_channels
+    weights = operator.parameters - width * (layer.bias + 2 * layer.batch_norm)
+    last = wiring.add(
+        name,
+        "convolution",
+        out,
+        source,
+        weights=weights,
+        biases=layer.bias * width,
+        multiply_adds=operator.multiply_adds,
+        window=weights // width,
+        outputs=operator.outputs,
+    )
+    if layer.batch_norm:
+        told = {"weights": width, "biases": width, "buffers": 2 * width}
+        last = wiring.add(f"{name}_bn", "batch norm", out, last, **told)
+    if layer.adds_residual:
+        last = wiring.add(f"{name}_add", "add", out, last, shortcut)
+    return wiring.activation(layer.activation, name, last)
+
+
+def _linear(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    layer, (operator,) = lowered.layer, lowered.operators
+    assert isinstance(layer, Linear)
+    biases = layer.bias * layer.out_features
+    last = wiring.add(
+        layer.name,
+        "linear",
+        sides(lowered.output),
+        source,
+        weights=operator.parameters - biases,
+        biases=biases,
+        multiply_adds=operator.multiply_adds,
+        window=operator.activations_read,
+        outputs=operator.outputs,
+    )
+    return wiring.activation(layer.activation, layer.name, last)
+
+
+def _pool(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    layer, shape = lowered.layer, lowered.input
+    assert isinstance(layer, Pool)
+    assert shape is not None
+    whole = not layer.kernel
+    function = "sum" if layer.trained else "mean" if whole or layer.mean else "max"
+    last = wiring.add(
+        layer.name,
+        "pooling",
+        sides(lowered.output),
+        source,
+        function=function,
+        weights=layer.trained * shape.channels,
+        biases=layer.trained * shape.channels,
+        window=shape.places if whole else layer.kernel**shape.rank,
+    )
+    return wiring.activation(layer.activation, layer.name, last)
+
+
+def _dropout(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    layer = lowered.layer
+    assert isinstance(layer, Dropout)
+    function = "maps" if layer.maps else ""
+    return wiring.add(layer.name, "dropout", sides(lowered.output), source, function=function)
+
+
+def _response_norm(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    (operator,) = lowered.operators
+    return wiring.add(operator.name, "response norm", sides(lowered.output), source)
+
+
+def _distances(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    (operator,) = lowered.operators
+    return wiring.add(
+        operator.name,
+        "distances",
+        sides(lowered.output),
+        source,
+        weights=operator.parameters,
+        multiply_adds=operator.multiply_adds,
+        window=operator.activations_read,
+    )
+
+
+LEAVES: dict[type[Any], Callable[[Wiring, Lowered, str, str], str]] = {
+    Convolution: _convolution,
+    Linear: _linear,
+    Pool: _pool,
+    Dropout: _dropout,
+    ResponseNorm: _response_norm,
+    Distances: _distances,
+}
+
+
+def _patches(wiring: Wiring, layer: PatchEmbedding, shape: Shape, source: str) -> str:
+    lowered = layer.lower(shape)
+    (operator,) = lowered.operators
+    tokens, width = lowered.output, layer.width
+    weights = layer.patch**2 * shape.channels * width
+    patches = tokens.size - layer.class_token
+    last = wiring.add(
+        layer.name,
+        "convolution",
+        (patches, width),
+        source,
+        weights=weights,
+        biases=width,
+        multiply_adds=operator.multiply_adds,
+        window=layer.patch**2 * shape.channels,
+        outputs=width,
+    )
+    out = sides(tokens)
+    if layer.class_token:
+        told: dict[str, Any] = {"weights": width, "function": "learned token"}
+        last = wiring.add(f"{layer.name}_class", "concatenation", out, last, **told)
+    return wiring.add(f"{layer.name}_positions", "positions", out, last, weights=tokens.elements)
+
+
+def _embedding(wiring: Wiring, layer: TokenEmbedding, shape: Shape, source: str) -> str:
+    (operator,) = layer.lower(shape).operators
+    return _look_up(wiring, operator, Shape(layer.width, shape.size, 1), source)
+
+
+def _look_up(wiring: Wiring, operator: Operator, output: Shape, *inputs: str) -> str:
+    return wiring.add(
+        operator.name,
+        "embedding",
+        sides(output),
+        *inputs,
+        table=operator.table_parameters,
+        read=operator.activations_read,
+    )
+
+
+def _positions(wiring: Wiring, layer: Positions, shape: Shape, source: str) -> str:
+    return wiring.add(layer.name, "positions", sides(shape), source, weights=shape.elements)
+
+
+def _first(wiring: Wiring, layer: FirstToken, shape: Shape, source: str) -> str:
+    return wiring.add(layer.name, "reshape", (shape.channels,), source, function="first token")
+
+
+def _projection(wiring: Wiring, layer: TokenLinear, shape: Shape, source: str) -> str:
+    (operator,) = layer.lower(shape).operators
+    return _product(wiring, operator, shape.size, source)
+
+
+def _product(wiring: Wiring, operator: Operator, tokens: int, source: str, columns: int = 0) -> str:
+    """Add a matrix that each token is multiplied with; `columns`, where not all are put out."""
+    weights = operator.multiply_adds // tokens
+    columns = columns or operator.outputs
+    return wiring.add(
+        operator.name,
+        "linear",
+        (tokens, columns) if tokens > 1 else (columns,),
+        source,
+        weights=weights,
+        biases=operator.parameters - weights,
+        multiply_adds=operator.multiply_adds,
+        window=weights // columns,
+        outputs=operator.outputs,
+    )
+
+
+def _encoder(wiring: Wiring, stage: EncoderStage, shape: Shape, source: str) -> str:
+    return _Blocks(wiring, stage, source, memory="").wire(stage.parts(shape), shape.size)
+
+
+def _decoder(wiring: Wiring, stage: DecoderStage, shape: Shape, source: str) -> str:
+    words = wiring.add(f"{stage.name}.words", "input", (stage.tokens,), element_bytes=8)
+    return _Blocks(wiring, stage, words, memory=source).wire(stage.parts(shape), stage.tokens)
+
+
+class _Blocks:
+    """Blocks of a transformer: what each part reads follows from its name."""
+
+    def __init__(
+        self, wiring: Wiring, stage: EncoderStage | DecoderStage, source: str, memory: str
+    ) -> None:
+        self.wiring, self.stage, self.memory = wiring, stage, memory
+        # The stream that blocks add to, and the last node.
+        self.stream = self.last = source
+        self.queries = ""
+
+    def wire(self, parts: Iterator[Lowered], tokens: int) -> str:
+        """Wire all parts; return the last node."""
+        for part in parts:
+            (operator,) = part.operators
+            self.last = self._part(operator, part.output, tokens)
+        return self.last
+
+    def _part(self, operator: Operator, output: Shape, tokens: int) -> str:
+        add, name = self.wiring.add, operator.name
+        end = name.rpartition(".")[2]
+        if operator.kind == "embedding":
+            self.stream = _look_up(self.wiring, operator, output, self.last)
+            return self.stream
+        if operator.kind == "elementwise":
+            told = {"weights": operator.parameters, "table": operator.table_parameters}
+            self.stream = add(name, "positions", sides(output), self.last, **told)
+            return self.stream
+        if operator.kind == "norm":
+            told = self._norm(operator.parameters, output.channels)
+            return add(name, "norm", sides(output), self.stream, **told)
+        if operator.kind == "attention":
+            return self._attention(operator, output)
+        if end == "queries":
+            self.queries = _product(self.wiring, operator, output.size, self.last)
+            return self.queries
+        if end == "keys_values":
+            return _product(self.wiring, operator, output.size, self.memory)
+        if end == "up":
+            return self._up(operator, output, tokens)
+        last = _product(self.wiring, operator, tokens, self.last)
+        if end in ("out", "down"):
+            last = self.stream = add(f"{name}_add", "add", sides(output), last, self.stream)
+        return last
+
+    def _norm(self, parameters: int, width: int) -> dict[str, Any]:
+        return {"weights": width, "biases": parameters - width, "function": self.stage.norm}
+
+    def _attention(self, operator: Operator, output: Shape) -> str:
+        causal = operator.name.endswith(".self.attention") and bool(self.memory)
+        hidden = 0
+        if causal:  # of n (n + 1) / 2 pairs, (n - 1) / (n + 1) more
+            hidden = operator.multiply_adds * (output.size - 1) // (output.size + 1)
+        inputs = (self.queries, self.last) if self.queries else (self.last,)
+        self.queries = ""
+        return self.wiring.add(
+            operator.name,
+            "attention",
+            sides(output),
+            *inputs,
+            function="causal" if causal else "",
+            weights=operator.parameters,
+            multiply_adds=operator.multiply_adds,
+            masked_multiply_adds=hidden,
+            # A number for each query and head, in 32 bits: what its scores add up to.
+            kept_bytes=4 * self.stage.heads * output.size,
+        )
+
+    def _up(self, operator: Operator, output: Shape, tokens: int) -> str:
+        columns = (1 + self.stage.gated) * operator.outputs
+        last = _product(self.wiring, operator, tokens, self.last, columns)
+        function = self.stage.activation
+        name = f"{operator.name}_{function}"
+        told = {"function": f"{function}, gated" if self.stage.gated else function}
+        return self.wiring.add(name, "activation", sides(output), last, **told)
+
+
+WIRES: dict[type[Any], Callable[..., str]] = {
+    PatchEmbedding: _patches,
+    TokenEmbedding: _embedding,
+    Positions: _positions,
+    FirstToken: _first,
+    TokenLinear: _projection,
+    EncoderStage: _encoder,
+    DecoderStage: _decoder,
+}
+
 
 INPUT = "input"
 # What operators are called, and nodes.
@@ -48,7 +378,7 @@ def _wire(wiring: Wiring, layer: Layer, shape: Shape, source: str) -> tuple[str,
         return _residual_stage(wiring, layer, shape, source), lowered.output
     if type(layer) in LEAVES:
         return wire_leaf(wiring, lowered, source), lowered.output
-    wire = tokens.WIRES.get(type(layer), _whole)
+    wire = WIRES.get(type(layer), _whole)
     return wire(wiring, layer, shape, source), lowered.output
 
 

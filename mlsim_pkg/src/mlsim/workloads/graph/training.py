@@ -8,9 +8,12 @@ done, and so does the gradient of it, called its error here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from mlsim.workloads.graph.nodes import Graph, Node
+from mlsim.workloads.graph import Graph, Node, backward_multiply_adds
+from mlsim.workloads.graph.fuse import BATCH_NORM, Fused, fused
+from mlsim.workloads.model import Lowered, Model, Network, Operator, OperatorTable, Shape
 
 # Kinds of layer that keep what they read, or what they put out, for the way back.
 _KEEP_INPUTS = frozenset(
@@ -253,3 +256,224 @@ class TrainingStep:
         for (phase, layer), change in zip(labels, changes, strict=False):
             held = {kind: held[kind] + change[kind] for kind in KINDS}
             yield Moment(phase, layer, dict(held))
+
+
+BACKWARD, UPDATE = "backward", "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Operators that are known as they are, as a layer of a network."""
+
+    name: str
+    operators: tuple[Operator, ...]
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Return the operators."""
+        return Lowered(self.operators, shape)
+
+
+def network_of(
+    graph: Graph, *, like: Model | None = None, name: str = "", samples: int = 0
+) -> Network:
+    """Return a network whose operators are those of a graph, fused.
+
+    With `samples` its parameters are those that so many samples read, to be timed: of
+    experts, those that some token is expected to choose.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> network_of(graph_of(Models.ResNet18), name="mine").parameter_count
+    11689512
+    """
+    kernels = tuple(_for_samples(each, samples) for each in fused(graph))
+    return _network(kernels, like, name)
+
+
+def _for_samples(kernel: Fused, samples: int) -> Operator:
+    """Return an operator with the parameters that so many samples read; all of them for 0."""
+    if not samples or not any(node.chosen for node in kernel.nodes):
+        return kernel.operator
+    read = sum(node.parameters_read(samples) for node in kernel.nodes)
+    return replace(kernel.operator, parameters=round(read))
+
+
+def training_network(graph: Graph, states: int, *, like: Model | None = None) -> Network:
+    """Return the kernels of one training step as a network, to be timed.
+
+    Its "parameters" are what each kernel moves of weights, gradients and the optimizer's
+    states, and not what the network holds.
+    """
+    forward, back = both_ways(graph)
+    return _network((*forward, *back, _update(graph.parameters, states)), like, "")
+
+
+def both_ways(graph: Graph) -> tuple[tuple[Operator, ...], tuple[Operator, ...]]:
+    """Return the kernels of a training step forward, and those of the way back, in order.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> [len(way) for way in both_ways(graph_of(Models.LeNet5_Variant))]
+    [7, 7]
+    """
+    kernels, learns = fused(graph, training=True), learning(graph)
+    back = (_backward(graph, each, learns) for each in reversed(kernels))
+    return tuple(each.operator for each in kernels), tuple(each for each in back if each)
+
+
+def _network(operators: tuple[Operator, ...], like: Model | None, name: str) -> Network:
+    name = name or (like.name if like else "network")
+    return Network(
+        key=like.key if like else name,
+        name=name,
+        architecture=like.architecture if like else "computation graph",
+        source=like.source if like else "",
+        figures=like.figures if like else {},
+        input=Shape(1, 1),
+        layers=(Recorded("graph", operators),),
+    )
+
+
+def _backward(graph: Graph, kernel: Fused, learns: frozenset[str]) -> Operator | None:
+    """Return the way back of a kernel, both products of it in one row; None if it has none."""
+    operator, nodes = kernel.operator, kernel.nodes
+    if not any(node.name in learns for node in nodes):
+        return None
+    multiply_adds = sum(backward_multiply_adds(graph, node, learns) for node in nodes)
+    kept = sum(_kept(graph, kernel))
+    errors = sum(count for name, count in graph.taken(nodes).items() if name in learns)
+    products = 2 if operator.multiply_adds and errors else 1
+    moved = products * operator.activations_written + kept + errors
+    if kernel.anchor.kind == BATCH_NORM:
+        # First the sums over the whole batch of errors and of errors times inputs, then the rest.
+        moved += operator.activations_written + kept
+    return Operator(
+        name=f"{operator.name}: {BACKWARD}",
+        kind=operator.kind,
+        multiply_adds=multiply_adds,
+        # Weights are read for the error of the input, and their gradient is written.
+        parameters=operator.parameters * (2 if errors else 1) + operator.table_parameters,
+        # Of what is moved, so much is written that its rows are those of the way forward.
+        activations_read=moved - operator.activations_written,
+        activations_written=operator.activations_written,
+        activations_live=operator.activations_live,
+        # A first layer's way back writes no map: the gradient of its weights counts as full.
+        outputs=operator.outputs if errors else 0,
+    )
+
+
+def _kept(graph: Graph, kernel: Fused) -> Iterator[int]:
+    """Yield the elements that the way back reads again."""
+    own = {node.name for node in kernel.nodes}
+    for node in kernel.nodes:
+        if keeps_output(node):
+            yield node.elements
+        if keeps_input(node):
+            yield sum(
+                count
+                for name, count in graph.taken((node,)).items()
+                if name not in own or node.weights
+            )
+
+
+def _update(parameters: int, states: int) -> Operator:
+    """Return what reads weights, gradients and states, and writes weights and states."""
+    moved = parameters * (3 + 2 * states)
+    return Operator(UPDATE, "elementwise", 0, moved, 0, 0, 0)
+
+
+# A mean and a variance are kept in 32 bits whatever the format of the weights.
+_STATISTIC_BYTES = 4
+_COLUMNS = ("multiply_adds", "parameters", "activations_read", "activations_written", "outputs")
+_PASSES = ("forward_repeats", "backward_repeats", "all_repeats")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes that a step holds of gradients, and of activations with their errors, at its peak."""
+
+    gradients: float
+    activations: float
+
+
+@lru_cache(maxsize=64)
+def step_table(graph: Graph) -> OperatorTable[Operator]:
+    """Return the kernels of a micro-batch, equal ones in one row, counted for one sample.
+
+    Columns beside their counts say how often a row runs forward, and on the way back.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> table = step_table(graph_of(Models.ResNet18))
+    >>> sum(table.columns["forward_repeats"]), len(table) < sum(table.columns["all_repeats"])
+    (43.0, True)
+    """
+    rows: dict[Operator, Operator] = {}
+    counts: dict[Operator, list[float]] = {}
+    for way, operators in enumerate(both_ways(graph)):
+        for operator in operators:
+            # What is alive beside it is no count of its own.
+            same = replace(operator, name="", activations_live=0, repeats=1)
+            rows.setdefault(same, operator)
+            counts.setdefault(same, [0.0, 0.0])[way] += operator.repeats
+    merged = tuple(replace(rows[same], repeats=int(sum(count))) for same, count in counts.items())
+    columns = [(forward, back, forward + back) for forward, back in counts.values()]
+    return OperatorTable(
+        merged, _COLUMNS, dict(zip(_PASSES, zip(*columns, strict=True), strict=True))
+    )
+
+
+@lru_cache(maxsize=256)
+def held(
+    graph: Graph, batch_size: int, element_bytes: float, gradient_bytes: float, *, whole: bool
+) -> Held:
+    """Return what a step holds at its peak, beside weights and states.
+
+    Parameters
+    ----------
+    graph
+        The network, described closely enough: without notes.
+    batch_size, element_bytes, gradient_bytes
+        Samples of a micro-batch; bytes of each activation and of each gradient.
+    whole
+        Whether gradients of all weights are there all the time: as where they are added up
+        over micro-batches, or lie in buckets to be sent.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> lenet = graph_of(Models.LeNet5_Variant)
+    >>> held(lenet, 1, 4.0, 4.0, whole=True).gradients
+    165128.0
+    """
+    step = TrainingStep(
+        graph, batch_size=batch_size, element_bytes=element_bytes, gradient_bytes=gradient_bytes
+    )
+    moments = [
+        Held(
+            gradient_bytes * graph.parameters if whole else moment.held["gradients"],
+            moment.held["outputs"] + moment.held["errors"],
+        )
+        for moment in step.moments
+    ]
+    return max(moments, key=lambda each: each.gradients + each.activations)
+
+
+def read_parameters(network: Network) -> float:
+    """Return the parameters that every step reads: all but tables, of which it reads rows.
+
+    >>> from mlsim import Models
+    >>> read_parameters(Models.ResNet50)
+    25557032.0
+    """
+    return float(network.parameter_count - network.operators.table_parameters)
+
+
+def statistics_bytes(graph: Graph) -> float:
+    """Return the bytes of the running statistics of all batch norms.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> statistics_bytes(graph_of(Models.ResNet50))
+    212480.0
+    """
+    return float(_STATISTIC_BYTES * sum(node.buffers for node in graph))

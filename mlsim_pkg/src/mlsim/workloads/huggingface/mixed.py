@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mlsim.workloads.blocks import FeedForward
-from mlsim.workloads.huggingface.attention import FULL, SLIDING, attention
-from mlsim.workloads.huggingface.experts import chosen_experts
-from mlsim.workloads.huggingface.parts import sizes
-from mlsim.workloads.huggingface.values import Config, shown
+from mlsim.workloads.blocks import Attention, FeedForward
+from mlsim.workloads.huggingface.config import Config, shown
+from mlsim.workloads.huggingface.parts import FULL, SLIDING, attention, chosen_experts, sizes
 
 CHUNKED = "chunked_attention"
 Part = TypeVar("Part")
@@ -209,3 +207,160 @@ def mimo_flash(config: Config) -> dict[str, Any]:
         "places": places(routed, feed_forward=0, experts=1),
         "feed_forward": network if sum(routed) < layers else None,
     }
+
+
+# Layers of which most inner numbers become zero, as the library's class has it.
+_CUT_LAYERS = 10
+
+
+def gemma3n(config: Config) -> dict[str, Any]:
+    """Return a Gemma 3n: AltUp's streams, LAuReL's path, an embedding for each layer.
+
+    The last layers read the cache of earlier ones, and layers may differ in the width of
+    their networks. Of the first layers' networks most inner numbers become zero
+    (`activation_sparsity_pattern`): programs find a bound for each token, and set to zero what
+    is below it; then they multiply with all numbers, and all are counted.
+    """
+    kinds = layers_of(config, "layer_types", (SLIDING, FULL)) or every(config, "", 5, SLIDING, FULL)
+    near = attention(config, qk_norm=True, value_norm=True, window=config.count("sliding_window"))
+    far = replace(near, window=0)
+    own = len(kinds) - sharing_layers(config, kinds)
+    readers = {
+        kind: replace(part, shared_cache=True) for kind, part in {SLIDING: near, FULL: far}.items()
+    }
+    networks = _networks(config)
+    width = config.count("hidden_size_per_layer_input")
+    return {
+        **sizes(config),
+        "attention": far if FULL in kinds else near,
+        "mixer_layers": (
+            *counted(kinds[:own], {SLIDING: near, FULL: far}),
+            *counted(kinds[own:], readers),
+        ),
+        "feed_forward": networks[0],
+        "feed_layers": counted(networks, {each: each for each in networks}),
+        # Around attention, around the network, and behind what a layer's embedding adds.
+        "norms": 5,
+        "layer_embedding": width,
+        "layer_vocabulary": config.count("vocab_size_per_layer_input"),
+        "residual_streams": config.count("altup_num_inputs"),
+        "residual_rank": config.count("laurel_rank"),
+    }
+
+
+def _networks(config: Config) -> list[FeedForward]:
+    """Return the feed-forward network of each layer: one width for all, or a list of them."""
+    key, layers = "intermediate_size", config.count("num_hidden_layers")
+    given = config.values[key]
+    widths = config.entries(key, int) if isinstance(given, list) else [config.count(key)] * layers
+    assert widths is not None
+    if len(widths) != layers:
+        raise config.error(
+            f"{key} must have {layers} entries, one for each layer, not {len(widths)}.", key
+        )
+    wrong = next((each for each in widths if each < 1), None)
+    if wrong is not None:
+        raise config.error(f"{key} must be 1 or more in each layer, not {wrong}.", key)
+    cut = _cut(config, layers)
+    return [
+        FeedForward(size=size, gated=True, cut=each) for size, each in zip(widths, cut, strict=True)
+    ]
+
+
+def _cut(config: Config, layers: int) -> list[bool]:
+    """Return of which layers' networks numbers become zero: ten, if the file does not say."""
+    key = "activation_sparsity_pattern"
+    given = config.values.get(key)
+    if given is None:
+        first = _CUT_LAYERS if layers > _CUT_LAYERS else 0
+        return [number < first for number in range(layers)]
+    shares = given if isinstance(given, list) else [given] * layers
+    if len(shares) != layers:
+        raise config.error(
+            f"{key} must have {layers} entries, one for each layer, not {len(shares)}.", key
+        )
+    for share in shares:
+        number = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if not number or not 0 <= share < 1:
+            raise config.error(f"{key} must be a share from 0 to below 1, not {shown(share)}.", key)
+    return [share > 0 for share in shares]
+
+
+# What a block of a searched model may not say otherwise.
+_PLAIN_BLOCK: dict[str, tuple[Any, ...]] = {
+    "replace_with_linear": (False, None),
+    "sparsify": (None,),
+    "num_sink_tokens": (None,),
+    "window_length": (None,),
+    "unshifted_sink": (False, None),
+    "use_prefill_window_in_sink_attention": (False, None),
+}
+_ROUNDED = 256
+
+
+def nemotron_nas(config: Config) -> dict[str, Any]:
+    """Return a Llama whose layers were searched: some without attention, networks of many widths.
+
+    A multiple of the width is rounded as in the model's own code: two thirds of it, up
+    to a multiple of 256.
+    """
+    blocks, hidden = config.objects("block_configs"), config.count("hidden_size")
+    heads, layers = config.count("num_attention_heads"), config.count("num_hidden_layers")
+    if len(blocks) != layers:
+        raise config.error(
+            f"block_configs must have {layers} entries, one for each layer, not {len(blocks)}.",
+            "block_configs",
+        )
+    mixers: list[Attention] = []
+    networks: list[FeedForward] = []
+    for number, block in enumerate(blocks):
+        mixed, fed = (_block_part(config, number, block, each) for each in ("attention", "ffn"))
+        if not mixed.get("no_op"):
+            group = mixed.get("n_heads_in_group")
+            if type(group) is not int or group < 1 or heads % group:
+                raise config.error(
+                    f"block_configs[{number}]: n_heads_in_group = {shown(group)} must be a whole "
+                    f"number that divides num_attention_heads = {heads}.",
+                    "block_configs",
+                )
+            mixers.append(attention(config, kv_heads=heads // group))
+        if not fed.get("no_op"):
+            times = fed.get("ffn_mult")
+            if isinstance(times, bool) or not isinstance(times, (int, float)) or not 0 < times < 99:
+                raise config.error(
+                    f"block_configs[{number}]: ffn_mult = {shown(times)} must be a number of "
+                    "widths.",
+                    "block_configs",
+                )
+            size = int(2 * times * hidden / 3)
+            networks.append(FeedForward(size=size + -size % _ROUNDED, gated=True))
+    if not mixers:
+        raise config.error("no layer has attention.", "block_configs")
+    return {
+        **sizes(config),
+        "attention": mixers[0],
+        "feed_forward": networks[0] if networks else None,
+        "mixer_layers": counted(mixers, {each: each for each in mixers}),
+        "feed_layers": counted(networks, {each: each for each in networks}),
+        # A part that is left out has no norm either.
+        "layer_norms": len(mixers) + len(networks),
+    }
+
+
+def _block_part(config: Config, number: int, block: Any, name: str) -> dict[str, Any]:
+    """Return the attention or the network of a block, which is as plain as can be told here."""
+    part = block.get(name) if isinstance(block, dict) else None
+    if not isinstance(part, dict):
+        raise config.error(f"block_configs[{number}].{name} must be an object.", "block_configs")
+    for key, value in part.items():
+        if key in _PLAIN_BLOCK and value not in _PLAIN_BLOCK[key]:
+            raise config.error(
+                f"block_configs[{number}].{name}.{key} = {shown(value)} is not understood, only "
+                f"{shown(_PLAIN_BLOCK[key][0])}.",
+                "block_configs",
+            )
+        if key not in (*_PLAIN_BLOCK, "no_op", "n_heads_in_group", "ffn_mult"):
+            raise config.error(
+                f"block_configs[{number}].{name}.{key} is not understood.", "block_configs"
+            )
+    return part

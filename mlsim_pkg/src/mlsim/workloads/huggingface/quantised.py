@@ -2,15 +2,88 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from mlsim.precision import Precision, in_groups, mixed, precision
-from mlsim.workloads.huggingface.modules import PARTS, left_out, paths
-from mlsim.workloads.huggingface.values import Source, shown
-from mlsim.workloads.released import Released
+from mlsim.workloads.huggingface.config import Source, shown
+from mlsim.workloads.model import Released
+
+# Where the layers are, in code of one modality and of several.
+_ROOTS = (
+    "model.layers",
+    "model.language_model.layers",
+    "language_model.model.layers",
+    "backbone.layers",
+)
+# Of a layer: where its parts are, unless a family says otherwise.
+PARTS = {
+    "attention": "self_attn",
+    "indexer": "self_attn",
+    "state": "linear_attn",
+    "feed-forward": "mlp",
+    "experts": "mlp.experts.0",
+    "shared expert": "mlp.shared_experts",
+    "latent": "mlp",
+}
+# Of an operator: its part, and the modules within it.
+_UP, _DOWN = ("gate_proj", "up_proj", "w1", "w3"), ("down_proj", "w2")
+OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "queries, keys, values": ("attention", ("q_proj", "k_proj", "v_proj")),
+    "attention output": ("attention", ("o_proj",)),
+    "query reduction": ("attention", ("q_a_proj",)),
+    "queries": ("attention", ("q_b_proj", "q_proj")),
+    "key and value compression": ("attention", ("kv_a_proj_with_mqa",)),
+    "keys and values": ("attention", ("kv_b_proj",)),
+    "index queries": ("indexer", ("indexer.wq_b", "index_q_proj")),
+    "index keys": ("indexer", ("indexer.wk", "index_k_proj")),
+    "state inputs": ("state", ("in_proj_qkv", "in_proj_qkvz", "in_proj")),
+    "state output": ("state", ("out_proj",)),
+    "feed-forward, up": ("feed-forward", _UP),
+    "feed-forward, down": ("feed-forward", _DOWN),
+    "experts, up": ("experts", _UP),
+    "experts, down": ("experts", _DOWN),
+    "experts, to their width": ("latent", ("fc1_latent_proj",)),
+    "experts, from their width": ("latent", ("fc2_latent_proj",)),
+    "shared expert, up": ("shared expert", _UP),
+    "shared expert, down": ("shared expert", _DOWN),
+}
+
+
+def paths(operator: str, layer: int, places: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the modules of an operator in a layer may be called."""
+    part, leaves = OPERATORS[operator]
+    return tuple(f"{root}.{layer}.{places[part]}.{leaf}" for root in _ROOTS for leaf in leaves)
+
+
+def named(pattern: str, path: str) -> bool:
+    """Tell whether an entry of a list means a module, or something that it is in.
+
+    >>> named("model.layers.*.self_attn", "model.layers.3.self_attn.o_proj")
+    True
+    >>> named("gate", "model.layers.3.mlp.gate_proj")
+    False
+    """
+    if pattern.startswith("re:"):
+        return re.match(pattern[3:], path) is not None
+    if "*" in pattern:
+        return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")
+    return f".{pattern}." in f".{path}."
+
+
+def left_out(
+    operator: str, layers: Iterable[int], places: Mapping[str, str], patterns: Sequence[str]
+) -> int:
+    """Return in how many of these layers a list names the operator's modules."""
+    return sum(
+        any(named(each, path) for path in paths(operator, layer, places) for each in patterns)
+        for layer in layers
+    )
+
 
 KEY = "quantization_config"
 # Which layers have an operator's part: of the whole model, or of those that differ.

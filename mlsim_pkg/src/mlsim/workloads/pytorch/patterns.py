@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from mlsim.workloads.pytorch.products import visible
-from mlsim.workloads.pytorch.records import Record, readers_of
+from collections.abc import Iterable
+from typing import Any
+
+from mlsim.workloads.graph import Graph, Node
+from mlsim.workloads.graph.fuse import BY_ROW, NOT_RUN
+from mlsim.workloads.pytorch.handlers import visible
+from mlsim.workloads.pytorch.recorder import BIASES, TABLE, WEIGHTS, Record, Use, readers_of
 
 # What may stand between the products besides the softmax.
 _BEFORE = frozenset(("elementwise", "positions", "activation", "concatenation"))
@@ -138,3 +143,327 @@ def _join(before: list[Record], softmax: Record, after: list[Record], batch: int
     # The probabilities of all pairs are kept, and what was dropped of them.
     kept = 1 + sum(each.kind == "dropout" for each in after)
     last.kept_bytes = 4 * kept * scores
+
+
+TURNED = "turned"
+# What a turn is written with: products with a constant, and other signs.
+_WITHIN = frozenset(("scale", "neg", TURNED))
+# A sum has two sides. A whole and its two halves are three views of the same numbers.
+_SIDES = 2
+_WHOLE_AND_HALVES = 3
+
+
+def join_rotations(records: list[Record]) -> list[Record]:
+    """Return the records with each turn in one of them.
+
+    All of it comes from one layer's numbers; nothing else reads what lies between.
+    """
+    readers = readers_of(records)
+    gone: set[Record] = set()
+    for record in records:
+        if record.kind in ("add", "concatenation") and not record.uses:
+            within, views = _between(record)
+            if _is_turn(record, within, views, readers):
+                gone.update(within)
+                _join_rotation(record, views, readers, within)
+    return [each for each in records if each not in gone]
+
+
+def _between(last: Record) -> tuple[set[Record], list[Record]]:
+    """Return what leads to a layer by products with constants, and the views where it starts."""
+    within: set[Record] = set()
+    views: dict[Record, None] = {}
+    stack = [last]
+    while stack:
+        for source in stack.pop().inputs:
+            plain = source.kind == "elementwise" and source.function in _WITHIN
+            if (plain or source.kind == "concatenation") and not source.uses:
+                if source not in within:
+                    within.add(source)
+                    stack.append(source)
+            else:
+                views[source] = None
+    return within, list(views)
+
+
+def _is_turn(
+    last: Record,
+    within: set[Record],
+    views: list[Record],
+    readers: dict[Record, list[Record]],
+) -> bool:
+    """Tell whether a layer ends a turn: a sum of two products, or parts of which one was turned."""
+    if last.kind == "add":
+        ends = len(last.inputs) == _SIDES and within.issuperset(last.inputs)
+    else:
+        ends = any(each.function == TURNED for each in last.inputs)
+    return (
+        ends
+        and len({_whole(each) for each in views}) == 1
+        and all(within.union((last,)).issuperset(readers[each]) for each in within)
+    )
+
+
+def _whole(view: Record) -> Record:
+    while view.kind == "reshape":
+        view = view.inputs[0]
+    return view
+
+
+def _join_rotation(
+    last: Record,
+    views: list[Record],
+    readers: dict[Record, list[Record]],
+    within: set[Record],
+) -> None:
+    """Make the last layer the whole turn."""
+    whole, largest = _whole(views[0]), max(views, key=lambda each: each.elements)
+    halves = sum(each.elements for each in views) == 2 * largest.elements
+    inputs = views
+    if last.elements == whole.elements:
+        inputs = [whole]
+    elif len(views) >= _WHOLE_AND_HALVES and halves:
+        inputs = [largest]
+    for source in dict.fromkeys((*views, whole)):
+        readers[source] = [each for each in readers[source] if each not in within]
+    for source in inputs:
+        if last not in readers[source]:
+            readers[source].append(last)
+    last.kind, last.function, last.inputs = "elementwise", TURNED, list(inputs)
+    last.multiply_adds, last.window, last.outputs, last.mask = 0, 0, 0, None
+
+
+Readers = dict[Record, list[Record]]
+_FIGURES = frozenset(("mean", "std", "var", "sum", "max", "min"))
+
+
+def join_row_statistics(records: list[Record]) -> list[Record]:
+    """Return the records with figures of rows in the layer that they change.
+
+    If several layers use a figure, finding it is a layer of its own.
+    """
+    readers = readers_of(records)
+    gone: set[Record] = set()
+    for rows in records:
+        found = [each for each in _figures_of(rows, readers) if each not in gone]
+        if not found:
+            continue
+        within = _with_what_follows(found, readers)
+        last, chain = _last(rows, within, readers)
+        if last is not None:
+            _join_row(last, rows, within | chain, readers)
+            gone.update((within | chain) - {last})
+    return [each for each in records if each not in gone]
+
+
+def _figures_of(rows: Record, readers: Readers) -> list[Record]:
+    """Return what finds one number of each row, and what is done to the row for it alone."""
+    found: list[Record] = []
+    for reader in readers[rows]:
+        if _is_figure(reader, rows):
+            found.append(reader)
+        elif _plain(reader) and len(reader.inputs) == 1 and reader.elements == rows.elements:
+            ends = readers[reader]  # such as its square
+            if len(ends) == 1 and _is_figure(ends[0], rows):
+                found += [reader, ends[0]]
+    return list(dict.fromkeys(found))
+
+
+def _is_figure(record: Record, rows: Record) -> bool:
+    reduces = record.kind in ("pooling", "other") and record.function in _FIGURES
+    return reduces and _one_each(record, rows)
+
+
+def _one_each(record: Record, rows: Record) -> bool:
+    """Tell whether a layer puts out one number of each row."""
+    return record.shape == (*rows.shape[:-1], 1) and rows.shape[-1] > 1
+
+
+def _plain(record: Record) -> bool:
+    return record.kind in _EACH and not record.uses
+
+
+def _with_what_follows(found: list[Record], readers: Readers) -> set[Record]:
+    """Return figures of rows with all that is computed of them alone."""
+    within = set(found)
+    stack = [each for each in found if each.shape[-1] == 1]
+    while stack:
+        node = stack.pop()
+        for reader in readers[node]:
+            own = reader.shape == node.shape and within.issuperset(reader.inputs)
+            if own and _plain(reader) and reader not in within:
+                within.add(reader)
+                stack.extend((reader, *(each for each in reader.inputs if each in found)))
+    return within
+
+
+def _last(rows: Record, within: set[Record], readers: Readers) -> tuple[Record | None, set[Record]]:
+    """Return the layer in which the figures are used, and what leads from the rows to it.
+
+    It is the last of the figures themselves, if somebody else uses it; None if several are.
+    """
+    shown = [each for each in within if any(one not in within for one in readers[each])]
+    outside = {one for each in shown for one in readers[each]} - within
+    for last in outside:
+        chain = _chain(last, rows, readers) if _plain(last) else None
+        if chain is not None and outside <= {last, *chain}:
+            return last, chain
+    return (shown[0] if len(shown) == 1 else None), set()
+
+
+def _chain(last: Record, rows: Record, readers: Readers) -> set[Record] | None:
+    """Return what stands between rows and a layer; None if others read it, or it is no chain."""
+    found: set[Record] = set()
+    node = last
+    while True:
+        wide = [each for each in node.inputs if each.elements == rows.elements]
+        if wide == [rows]:
+            return found
+        if len(wide) != 1 or not _plain(wide[0]) or readers[wide[0]] != [node]:
+            return None
+        node = wide[0]
+        found.add(node)
+
+
+def _join_row(last: Record, rows: Record, within: set[Record], readers: Readers) -> None:
+    """Make one layer of all that lies between the rows and the last use of their figures."""
+    inside = {last, *within}
+    read = [each for one in inside for each in one.inputs if each not in inside]
+    last.inputs = [rows, *(each for each in dict.fromkeys(read) if each is not rows)]
+    last.kind, last.function, last.window = "elementwise", BY_ROW, 0
+    for source in last.inputs:
+        readers[source] = [each for each in readers[source] if each not in inside] + [last]
+
+
+# What is counted for one sample.
+# What a layer has as it was recorded.
+_SAME = (
+    *("name", "kind", "function", "buffers", "window", "outputs", "chosen"),
+    *("element_bytes", "in_place"),
+)
+_COUNTS = ("multiply_adds", "masked_multiply_adds", "read", "kept_bytes")
+
+
+def assemble(
+    records: list[Record],
+    batch: int,
+    others: list[Record] | None,
+    other_batch: int,
+    parameters: dict[str, int],
+) -> Graph:
+    """Return the graph of recorded layers.
+
+    Parameters
+    ----------
+    records, batch
+        Layers as they were seen, and the samples that they worked on.
+    others, other_batch
+        The same of another batch, from which it follows what grows with it; None if the
+        module does not take one.
+    parameters
+        Numbers in each parameter.
+    """
+    notes: list[str] = []
+    claims = _claims(records)
+    pairs = _pairs(records, others, notes)
+    nodes = []
+    for record, other in zip(records, pairs, strict=True):
+        nodes.append(_node(record, batch, other, other_batch, claims[record]))
+    claimed = {use.parameter for record in records for use in record.uses}
+    nodes.extend(_not_run(parameters, claimed, notes))
+    return Graph(tuple(nodes), tuple(notes))
+
+
+def _pairs(
+    records: list[Record], others: list[Record] | None, notes: list[str]
+) -> list[Record] | list[None]:
+    if others is None:
+        notes.append("It takes one sample only, so all of it is counted as growing with the batch.")
+        return [None] * len(records)
+    if [each.kind for each in records] != [each.kind for each in others]:
+        notes.append("It does something else for a larger batch; it is counted as for one sample.")
+        return [None] * len(records)
+    return others
+
+
+def _claims(records: list[Record]) -> dict[Record, dict[str, int]]:
+    """Return which numbers of parameters each record holds: each stands in one record only.
+
+    Of several that share a parameter it is the one that reads most of it.
+    """
+    best: dict[str, tuple[Record, Use]] = {}
+    for record in records:
+        for use in record.uses:
+            held = best.get(use.parameter)
+            if held is None or _weight(use) > _weight(held[1]):
+                best[use.parameter] = (record, use)
+    found: dict[Record, dict[str, int]] = {
+        record: {WEIGHTS: 0, BIASES: 0, TABLE: 0} for record in records
+    }
+    for record, use in best.values():
+        read = 0 if use.role == TABLE else use.read
+        if use.role != TABLE:
+            found[record][use.role] += read
+        found[record][TABLE] += use.size - read
+    return found
+
+
+def _weight(use: Use) -> tuple[bool, int]:
+    return use.role != TABLE, use.read
+
+
+def _node(
+    record: Record, batch: int, other: Record | None, other_batch: int, held: dict[str, int]
+) -> Node:
+    counts: dict[str, Any] = {}
+    once = False
+    if other is not None:
+        once = record.shape == other.shape and record.multiply_adds == other.multiply_adds
+    share = 1 if once else batch
+    for name in _COUNTS:
+        value = getattr(record, name)
+        counts[name] = value if value is None else value // share
+    return Node(
+        shape=_one(record.shape, batch, None if once or other is None else other.shape, once=once),
+        inputs=tuple(each.name for each in record.inputs),
+        weights=held[WEIGHTS],
+        biases=held[BIASES],
+        table=held[TABLE],
+        once=once,
+        **{name: getattr(record, name) for name in _SAME},
+        **counts,
+    )
+
+
+def _one(
+    shape: tuple[int, ...], batch: int, other: tuple[int, ...] | None, *, once: bool
+) -> tuple[int, ...]:
+    """Return a shape for one sample: the side that grows with the batch, divided by it."""
+    if once:
+        return shape
+    place = 0
+    if other is not None and len(other) == len(shape):
+        grown = [index for index, size in enumerate(shape) if other[index] != size]
+        place = grown[0] if grown else 0
+    if not shape:
+        return shape
+    side = shape[place] // batch
+    rest = (*shape[:place], *shape[place + 1 :])
+    if side == 1 and (rest or len(shape) == 1):
+        return rest or (1,)
+    return (*shape[:place], side, *shape[place + 1 :])
+
+
+def _not_run(
+    parameters: dict[str, int], claimed: Iterable[str], notes: list[str]
+) -> Iterable[Node]:
+    """Yield what a module holds and did not use, such as a head that only trains."""
+    left = {name: size for name, size in parameters.items() if name not in set(claimed)}
+    places: dict[str, int] = {}
+    for name, size in left.items():
+        place = name.partition(".")[0] if "." in name else name
+        places[place] = places.get(place, 0) + size
+    for place, size in places.items():
+        notes.append(f"{place}: {size:,} parameters are held and not used in this pass.")
+        name = f"{place}_{NOT_RUN}".replace(" ", "_")
+        yield Node(name=name, kind="other", function=NOT_RUN, shape=(0,), table=size)

@@ -3,32 +3,240 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import inspect
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from operator import index
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from mlsim.errors import InvalidValueError, MlsimError, UnsupportedLayerError
-from mlsim.workloads.graph.nodes import Graph
-from mlsim.workloads.pytorch import layers, products
-from mlsim.workloads.pytorch.assemble import assemble
-from mlsim.workloads.pytorch.experts import join_routers
-from mlsim.workloads.pytorch.inputs import Inputs, inputs_of
-from mlsim.workloads.pytorch.modules import check_batch_place, listen
+from mlsim.workloads.graph import Graph
+from mlsim.workloads.pytorch import handlers
+from mlsim.workloads.pytorch.modules import check_batch_place, join_routers, listen
 from mlsim.workloads.pytorch.patterns import (
+    assemble,
     join_attention,
+    join_rotations,
+    join_row_statistics,
     read_as_rows,
     read_in_pieces,
     spread_in_readers,
 )
-from mlsim.workloads.pytorch.recorder import Recorder
-from mlsim.workloads.pytorch.records import Record, tensors_in
-from mlsim.workloads.pytorch.rotations import join_rotations
-from mlsim.workloads.pytorch.row_statistics import join_row_statistics
-from mlsim.workloads.pytorch.shell import shell_of
+from mlsim.workloads.pytorch.recorder import MOST_KEPT, Record, Recorder, stand_in, tensors_in
 
-HANDLERS = {**layers.HANDLERS, **products.HANDLERS}
+# What transformers does with the numbers of an input and that changes nothing.
+_ONLY_WARNS = ("warn_if_padding_and_no_attention_mask",)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def keeps_values(tensor: torch.Tensor) -> bool:
+    """Tell whether the numbers of a tensor that is not learned are taken along."""
+    return (
+        tensor.device.type != "meta"
+        and not tensor.requires_grad
+        and not tensor.is_floating_point()
+        and not tensor.is_complex()
+        and tensor.numel() <= MOST_KEPT
+    )
+
+
+class _Copies(TorchFunctionMode):  # type: ignore[misc]
+    """Answers what copies a tensor that is neither a parameter nor a buffer."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.__deepcopy__:
+            tensor, memo = args
+            memo[id(tensor)] = made = _shelled(tensor)
+            return made
+        return func(*args, **(kwargs or {}))
+
+
+def _shelled(tensor: torch.Tensor) -> torch.Tensor:
+    if keeps_values(tensor):
+        return tensor.detach().to("cpu", copy=True)
+    return stand_in(tensor)
+
+
+def shell_of(module: torch.nn.Module, *, training: bool) -> torch.nn.Module:
+    """Return a copy of a module without its weights; the module itself is left as it is.
+
+    Raises
+    ------
+    InvalidValueError
+        If parameters have no shape yet.
+    UnsupportedLayerError
+        If the module can't be copied, or was scripted.
+    """
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise UnsupportedLayerError(
+                f"{name or type(module).__name__} is scripted, so its Python code is gone. Give "
+                "the module from which it was made."
+            )
+    memo: dict[int, Any] = {}
+    for name, parameter in module.named_parameters():
+        if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
+            raise InvalidValueError(
+                f"{name} has no shape yet. A lazy module learns it from its first input: run "
+                "the module once, or give its layers their sizes."
+            )
+        made = torch.nn.Parameter(stand_in(parameter), requires_grad=False)
+        memo[id(parameter)] = made
+    for _, buffer in module.named_buffers():
+        memo[id(buffer)] = _shelled(buffer)
+    try:
+        with _Copies():
+            shell: torch.nn.Module = copy.deepcopy(module, memo)
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise UnsupportedLayerError(
+            f"{type(module).__name__} can't be copied, so its layers can't be read: {error} "
+            "Give the module before it was compiled, scripted or wrapped."
+        ) from error
+    shell.train(training)
+    for part in shell.modules():
+        # One pass over a whole text caches nothing.
+        if getattr(getattr(part, "config", None), "use_cache", False):
+            part.config.use_cache = False
+        for name in _ONLY_WARNS:
+            if hasattr(part, name):
+                setattr(part, name, _nothing)
+    return shell
+
+
+# Named arguments of a call, or arguments in their order.
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+# Numbers in a sample: beyond that PyTorch's own sizes, in bytes, overflow.
+_MOST = 2**53
+
+
+class Inputs:
+    """What a module is called with, for any batch."""
+
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> None:
+        self.args, self.kwargs, self.batch = tuple(args), dict(kwargs), batch
+
+    def arguments(self, batch: int) -> Arguments:
+        """Return the arguments for a batch, as tensors without numbers."""
+        from torch.utils._pytree import tree_map
+
+        def sized(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            if not value.dim() or value.shape[0] % self.batch:
+                return stand_in(value)
+            side = value.shape[0] // self.batch * batch
+            return torch.empty((side, *value.shape[1:]), dtype=value.dtype, device="meta")
+
+        args, kwargs = tree_map(sized, (self.args, self.kwargs))
+        return args, kwargs
+
+
+def inputs_of(
+    module: torch.nn.Module,
+    called: str,
+    shape: Sequence[int] | None,
+    example: Any,
+    tokens: int | None,
+) -> Inputs:
+    """Return what a module is called with.
+
+    Raises
+    ------
+    InvalidValueError
+        If nothing tells its input, or what does can't be.
+    """
+    if example is not None:
+        if shape is not None or tokens is not None:
+            raise InvalidValueError("give example, or shape and tokens, not both.")
+        return _from_example(example)
+    if shape is None and tokens is None:
+        raise InvalidValueError(
+            f"what does {called} read? Give shape=..., of one sample without the batch, such as "
+            "shape=(3, 224, 224); tokens=... for a model that reads text, such as tokens=512; or "
+            "example=..., what it is called with."
+        )
+    args: list[torch.Tensor] = []
+    kwargs: dict[str, torch.Tensor] = {}
+    if shape is not None:
+        args.append(torch.empty((1, *_sides(shape)), dtype=_dtype(module), device="meta"))
+    if tokens is not None:
+        words = torch.empty((1, _whole("tokens", tokens)), dtype=torch.int64, device="meta")
+        if shape is None:
+            args.append(words)
+        if "decoder_input_ids" in inspect.signature(module.forward).parameters:
+            kwargs["decoder_input_ids"] = words.clone()
+        elif shape is not None:
+            raise InvalidValueError(
+                f"{called} takes no decoder_input_ids, so shape and tokens don't go together. "
+                "Give example=..., a dict of what it is called with."
+            )
+    return Inputs(args, kwargs, 1)
+
+
+def _from_example(example: Any) -> Inputs:
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    if isinstance(example, Mapping):
+        kwargs = dict(example)
+    elif isinstance(example, torch.Tensor):
+        args = (example,)
+    elif isinstance(example, (tuple, list)):
+        args = tuple(example)
+    else:
+        raise InvalidValueError(
+            "example must be a tensor, a tuple of what the module takes or a dict by name, not "
+            f"{type(example).__name__}."
+        )
+    found = [each for each in tensors_in((args, kwargs)) if each.dim()]
+    if not found:
+        raise InvalidValueError("example has no tensor, so there is no batch in it.")
+    return Inputs(args, kwargs, found[0].shape[0])
+
+
+def _sides(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, int):
+        shape = (shape,)
+    if isinstance(shape, (str, bytes, Mapping, torch.Tensor)) or not isinstance(shape, Iterable):
+        raise InvalidValueError(
+            "shape must be whole numbers, those of one sample without the batch, such as "
+            f"(3, 224, 224), not {_short(shape)}."
+        )
+    sides = tuple(_whole("a side of shape", each) for each in shape)
+    if not sides:
+        raise InvalidValueError("shape has no side; (1,) is that of a single number.")
+    if prod(sides) > _MOST:
+        raise InvalidValueError(f"a sample has at most {_MOST:,} numbers, not {prod(sides):.3g}.")
+    return sides
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor; its shape is {tuple(value.shape)}"
+    return repr(value)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or index(value) < 1:
+        raise InvalidValueError(f"{name} must be a whole number of 1 or more, not {value!r}.")
+    if index(value) > _MOST:
+        raise InvalidValueError(f"{name} is at most {_MOST:,}, not {index(value):.3g}.")
+    return index(value)
+
+
+def _dtype(module: torch.nn.Module) -> torch.dtype:
+    """Return the number format of a module: that of its first parameter."""
+    found = (each.dtype for each in module.parameters() if each.is_floating_point())
+    return next(found, torch.float32)
+
+
 INPUT = "input"
 
 
@@ -114,7 +322,7 @@ def _recorded(
 ) -> tuple[list[Record], dict[str, int]]:
     """Return the layers of a module, as they run on a batch."""
     shell = shell_of(module, training=training)
-    recorder = Recorder(shell, batch, HANDLERS, products.PRODUCTS)
+    recorder = Recorder(shell, batch, handlers.HANDLERS, handlers.PRODUCTS)
     listen(recorder)
     args, kwargs = made.arguments(batch)
     with _quietly(), torch.inference_mode():
@@ -188,8 +396,9 @@ def _declare(recorder: Recorder, made: Inputs, args: Any, kwargs: Any) -> None:
     """Record the inputs as the first nodes."""
     named = [(name, each) for name, value in kwargs.items() for each in tensors_in(value)]
     plain = tensors_in(args)
-    for index, tensor in enumerate(plain):
-        named.insert(index, (INPUT if index == 0 else f"{INPUT}_{index + 1}", tensor))
+    named[:0] = [
+        (INPUT if place == 0 else f"{INPUT}_{place + 1}", each) for place, each in enumerate(plain)
+    ]
     for name, tensor in named:
         told = recorder.names.unique(INPUT if len(named) == 1 else name)
         size = 0 if tensor.is_floating_point() else tensor.element_size()

@@ -6,8 +6,10 @@ computed, so that a module may branch on it. Nothing of size is: weights have no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,10 +17,313 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from mlsim.errors import UnsupportedLayerError
-from mlsim.workloads.pytorch.calls import DEPENDS, SHAPED_LIKE, Call, is_composite, is_large
-from mlsim.workloads.pytorch.known import Known
-from mlsim.workloads.pytorch.records import WEIGHTS, Names, Record, Use, Value, tensors_in
-from mlsim.workloads.pytorch.shell import stand_in
+
+# In which of a node's counts the numbers of a parameter belong.
+WEIGHTS, BIASES, TABLE = "weights", "biases", "table"
+# Numbers that a module holds without learning them are kept as they are up to so many.
+MOST_KEPT = 2**22
+
+
+@dataclass(frozen=True)
+class Use:
+    """A parameter that a layer reads: which, how many of its numbers, and in which role."""
+
+    parameter: str
+    size: int
+    read: int
+    role: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of a tensor: the record that computed it, if it depends on the input.
+
+    `uses` are the parameters that it is made of otherwise, such as rows of a table of
+    positions; `mask` is a constant that was added to it, such as minus infinity for what
+    attention must not see. `order` counts what was computed.
+    """
+
+    tensor: torch.Tensor
+    record: Record | None = None
+    uses: tuple[Use, ...] = ()
+    mask: torch.Tensor | None = None
+    order: int = 0
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it depends on the input."""
+        return self.record is not None
+
+
+@dataclass(eq=False)
+class Record:
+    """One layer as it was seen; see `Node` for what it is made into."""
+
+    name: str
+    base: str
+    path: str
+    kind: str
+    shape: tuple[int, ...]
+    inputs: list[Record] = field(default_factory=list)
+    function: str = ""
+    uses: list[Use] = field(default_factory=list)
+    buffers: int = 0
+    multiply_adds: int = 0
+    masked_multiply_adds: int = 0
+    window: int = 0
+    outputs: int = 0
+    chosen: tuple[int, int] | None = None
+    read: int | None = None
+    kept_bytes: int = 0
+    element_bytes: int = 0
+    in_place: bool = False
+    # A constant that is added or multiplied, of which attention may be made.
+    mask: torch.Tensor | None = None
+
+    @property
+    def elements(self) -> int:
+        """Numbers in its output."""
+        found = 1
+        for size in self.shape:
+            found *= size
+        return found
+
+
+class Names:
+    """Names that are given once: a second of the same is numbered."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def unique(self, name: str) -> str:
+        """Return a name, with a number if it was given before."""
+        found, number = name, 1
+        while found in self._given:
+            number += 1
+            found = f"{name}_{number}"
+        self._given.add(found)
+        return found
+
+    def again(self, name: str, instead_of: Iterable[Record]) -> str:
+        """Return a name for what takes the place of records, whose names are free again."""
+        self._given.difference_update(each.name for each in instead_of)
+        return self.unique(name)
+
+
+def readers_of(records: Iterable[Record]) -> dict[Record, list[Record]]:
+    """Return for each record those that read it."""
+    found: dict[Record, list[Record]] = defaultdict(list)
+    for record in records:
+        for source in record.inputs:
+            found[source].append(record)
+    return found
+
+
+def tensors_in(values: Any) -> list[torch.Tensor]:
+    """Return the tensors in nested arguments, in their order."""
+    return [each for each in _leaves(values) if isinstance(each, torch.Tensor)]
+
+
+def _leaves(values: Any) -> Iterable[Any]:
+    from torch.utils._pytree import tree_leaves
+
+    found: Iterable[Any] = tree_leaves(values)
+    return found
+
+
+def stand_in(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same shape, layout and type that holds no numbers."""
+    return torch.empty_strided(
+        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"
+    )
+
+
+class Known:
+    """What is known of each tensor, and of memory that was written over.
+
+    Parameters
+    ----------
+    batch
+        Samples in the input.
+    """
+
+    def __init__(self, batch: int) -> None:
+        super().__init__()
+        self.batch = batch
+        self._values: dict[int, Value] = {}
+        self._written: dict[int, Value] = {}
+        # Of memory that was written over in parts: what each part holds, by where it lies.
+        self._parts: dict[int, dict[tuple[int, int], Value]] = {}
+        self._order = 0
+
+    def know(
+        self,
+        tensor: torch.Tensor,
+        record: Record | None = None,
+        uses: tuple[Use, ...] = (),
+        mask: torch.Tensor | None = None,
+    ) -> None:
+        """Keep what is known of a tensor."""
+        self._order += 1
+        self._values[id(tensor)] = Value(tensor, record, uses, mask, self._order)
+
+    def value(self, tensor: torch.Tensor) -> Value:
+        """Return what is known of a tensor; a constant, if nothing is."""
+        found = self._before_parts(tensor)
+        parts = self.parts(tensor)
+        if parts:
+            newest = max(parts, key=lambda each: each.order)
+            return Value(tensor, newest.record, found.uses, found.mask, newest.order)
+        return found
+
+    def _before_parts(self, tensor: torch.Tensor) -> Value:
+        found = self._values.get(id(tensor)) or Value(tensor)
+        over = self._written.get(_storage(tensor))
+        if over is not None and over.order > found.order:
+            return Value(tensor, over.record, found.uses, found.mask, over.order)
+        return found
+
+    def parts(self, tensor: torch.Tensor) -> list[Value]:
+        """Return what was written over parts of a tensor's memory since it was computed."""
+        start, end = _span(tensor)
+        since = self._before_parts(tensor).order
+        return [
+            each
+            for (first, last), each in self._parts.get(_storage(tensor), {}).items()
+            if each.order > since and first < end and start < last
+        ]
+
+    def know_view(self, view: torch.Tensor, source: torch.Tensor) -> None:
+        """Keep of a view what is known of the tensor whose memory it shows, or a part of it."""
+        if not self.parts(source) or _storage(view) != _storage(source):
+            value = self.value(source)
+            self.know(view, value.record, value.uses, value.mask)
+            return
+        # It is as old as what was there before, so that it shows what was written since.
+        value = self._before_parts(source)
+        self._values[id(view)] = Value(view, value.record, value.uses, value.mask, value.order)
+
+    def rest(self, tensor: torch.Tensor) -> tuple[Record | None, int]:
+        """Return what computed a tensor's numbers that were not written over, and how many."""
+        written = sum(each.tensor.numel() for each in self.parts(tensor))
+        return self._before_parts(tensor).record, max(int(tensor.numel()) - written, 0)
+
+    def wrote_over(self, tensor: torch.Tensor, record: Record) -> None:
+        """Note that all that shares a tensor's memory now holds what a record computed.
+
+        If it is a part of what another record computed, the rest is left as it was.
+        """
+        before = self.value(tensor).record
+        self.know(tensor, record)
+        place, value = _storage(tensor), self._values[id(tensor)]
+        memory = tensor.untyped_storage().nbytes() // tensor.element_size()
+        if before is not None and memory > tensor.numel():
+            self._parts.setdefault(place, {})[_span(tensor)] = value
+        else:
+            self._written[place] = value
+
+    def is_data(self, *tensors: Any) -> bool:
+        """Tell whether any of these is a tensor that depends on the input."""
+        return any(isinstance(each, torch.Tensor) and self.value(each).is_data for each in tensors)
+
+    def elements_once(self, tensor: torch.Tensor) -> int:
+        """Return a tensor's elements for one sample, if they grow with the batch."""
+        return int(tensor.numel()) // self.batch
+
+    def uses(self, *tensors: Any, role: str = "") -> tuple[Use, ...]:
+        """Return the parameters that tensors are made of, in one role if it is named."""
+        found = [
+            use
+            for each in tensors
+            if isinstance(each, torch.Tensor)
+            for use in self.value(each).uses
+        ]
+        if role:
+            found = [Use(use.parameter, use.size, use.read, role) for use in found]
+        return tuple(found)
+
+
+def is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two tensors are the same numbers in the same place."""
+    return (
+        _storage(one) == _storage(other)
+        and one.storage_offset() == other.storage_offset()
+        and one.shape == other.shape
+        and one.stride() == other.stride()
+    )
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return where in its memory a tensor's numbers begin and end."""
+    start = int(tensor.storage_offset())
+    sides = zip(tensor.shape, tensor.stride(), strict=True)
+    return start, start + 1 + sum((size - 1) * stride for size, stride in sides)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+# Operations whose result has another tensor's shape, and nothing of its numbers.
+SHAPED_LIKE = frozenset(
+    f"{first}_{last}"
+    for first in ("zeros", "ones", "empty", "full", "rand", "randn")
+    for last in ("like",)
+) | {"new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "randint_like"}
+# Operations whose result has a shape, or is a branch, that depends on numbers.
+DEPENDS = frozenset(
+    (
+        *("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere"),
+        *("masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "equal"),
+        *("allclose", "histc", "_pack_padded_sequence"),
+    )
+)
+
+
+class Call:
+    """One operation that a module does: its arguments by name, and what came out."""
+
+    def __init__(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        schema = func._schema
+        given = {each.name: each.default_value for each in schema.arguments}
+        given |= {each.name: arg for each, arg in zip(schema.arguments, args, strict=False)}
+        self.named: dict[str, Any] = {**given, **kwargs}
+        self.operation = schema.name.partition("::")[2]
+        # An operation with an underscore at its end writes over its input.
+        self.in_place = schema.name.endswith("_") and not schema.name.endswith("__")
+        self.name = self.operation.rstrip("_") if self.in_place else self.operation
+        self.func, self.out = func, out
+
+    def __getitem__(self, name: str) -> Any:
+        return self.named.get(name)
+
+    @property
+    def first(self) -> torch.Tensor:
+        """The first tensor that comes out."""
+        return tensors_in(self.out)[0]
+
+
+def is_composite(func: Any) -> bool:
+    """Tell whether an operation is made of others and no view of its input."""
+    returned = [each.alias_info for each in func._schema.returns]
+    if any(each is not None and not each.is_write for each in returned):
+        return False
+    key = "CompositeImplicitAutograd"
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
+
+
+def is_large(func: Any, args: Any, read: list[torch.Tensor]) -> bool:
+    """Tell whether a new tensor would be too large to be filled."""
+    sizes = [each for each in args if isinstance(each, (list, tuple, torch.Size))]
+    count = 1
+    for each in sizes[0] if sizes else ():
+        if not isinstance(each, int):
+            return False
+        count *= each
+    if not sizes and read:
+        count = read[0].numel()
+    return count > MOST_KEPT
+
 
 Handler = Callable[["Recorder", Call], None]
 

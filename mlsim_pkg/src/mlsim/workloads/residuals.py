@@ -18,16 +18,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer as count
-from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.projections import matrix
-from mlsim.workloads.steps import StepOperator
+from mlsim.workloads.steps import Parallelism, StepOperator, matrix
 
 if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
 
 
 def parameters(model: Transformer) -> int:
-    """Return the learned numbers that streams and low-rank residuals add."""
+    """Return the learned numbers that residuals and layer embeddings add."""
+    return _stream_parameters(model) + _layer_embedding_parameters(model)
+
+
+def operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
+    """Yield the operators of residuals and layer embeddings for one device."""
+    yield from _layer_embedding_operators(model, parallelism)
+    yield from _stream_operators(model, parallelism)
+
+
+def _stream_parameters(model: Transformer) -> int:
     hidden, streams, rank = model.hidden, model.residual_streams, model.residual_rank
     found = 0
     if rank:  # two matrices and a norm
@@ -46,8 +54,7 @@ def carried_elements(model: Transformer) -> int:
     return max(model.residual_streams - 1, 0) * model.hidden
 
 
-def operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
-    """Yield the operators for one device."""
+def _stream_operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
     layers, tensor = model.layers, parallelism.tensor
     if model.residual_rank:
         yield from (_repeated(each, layers) for each in _low_rank(model, tensor))
@@ -174,3 +181,62 @@ def _elementwise(name: str, elements: int, live: int) -> StepOperator:
 
 def _repeated(operator: StepOperator, times: int) -> StepOperator:
     return replace(operator, repeats=times, resident_repeats=float(times))
+
+
+def table_parameters(model: Transformer) -> int:
+    """Return the numbers in the table, of which a token looks up one row."""
+    rows = model.layer_vocabulary or model.vocabulary
+    return int(count.projection_parameters(rows, model.layers * model.layer_embedding))
+
+
+def _layer_embedding_parameters(model: Transformer) -> int:
+    """Return the learned numbers that layer embeddings add, but for a norm in each layer."""
+    width = model.layer_embedding
+    if not width:
+        return 0
+    own = int(count.projection_parameters(model.hidden, width))
+    # The matrix from the usual embedding has a norm, of one layer's width.
+    return table_parameters(model) + 3 * model.layers * own + width
+
+
+def _layer_embedding_operators(
+    model: Transformer, parallelism: Parallelism
+) -> Iterator[StepOperator]:
+    """Yield the operators for one device: the look-up, its matrix, and two for each layer."""
+    hidden, width, tensor = model.hidden, model.layer_embedding, parallelism.tensor
+    if not width:
+        return
+    row = model.layers * width
+    yield StepOperator(
+        name="layer embeddings",
+        kind="embedding",
+        parameters=table_parameters(model) // tensor,
+        token_elements=2 * row,
+        live_elements=hidden + row,
+        unquantised=True,
+    )
+    yield matrix(
+        "layer embeddings, from the token's",
+        hidden,
+        row,
+        bias=width,
+        # It adds the row that was looked up.
+        elements=hidden + 2 * row,
+        live=hidden + 2 * row,
+    )
+    # Where a token is several vectors, what comes back is added to the others (residual_streams).
+    back = width + (1 if model.residual_streams else 2) * hidden
+    for name, inputs, outputs, elements in (
+        ("layer embedding, to its width", hidden, width, hidden + 2 * width),
+        ("layer embedding, back", width, hidden, back),
+    ):
+        each = matrix(name, inputs, outputs, elements=elements, live=2 * hidden + 2 * width)
+        yield replace(each, repeats=model.layers, resident_repeats=float(model.layers))
+    if tensor > 1:
+        yield StepOperator(
+            name="all-reduce of layer embeddings",
+            kind="network",
+            link_elements=count.all_reduce_elements(row, tensor),
+            link_group=tensor,
+            resident_repeats=0.0,
+        )
