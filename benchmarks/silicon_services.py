@@ -30,7 +30,7 @@ from inferencex import program
 
 from mlsim import Engine
 from mlsim.engine.predict.case import system_of
-from mlsim.equations.software import mixed_token_time, wave_token_time
+from mlsim.equations.calibration import mixed_token_time, wave_token_time
 from mlsim.errors import MlsimError
 from mlsim.software import FOLDER
 from mlsim.zoo import resolve, spaces

@@ -36,7 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_question_has_its_place_on_one_page() -> None:
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("math*.qmd")]
     answered = [each for text in pages for each in re.findall(r'print_question\("(.*)"\)', text)]
-    assert sorted(answered) == sorted({each.question for each in EQUATIONS.values()})
+    assert sorted(answered) == sorted({each.topic.question for each in EQUATIONS.values()})
 
 
 def test_every_equation_is_on_its_page(page: str) -> None:

@@ -323,6 +323,17 @@ def known_factor(unit: str, base: str) -> float | None:
     return one[0] / other[0]
 
 
+def is_base(unit: str) -> bool:
+    """Tell whether a unit is made of base units alone.
+
+    >>> is_base("FLOP/(parameter*token)"), is_base("s**2"), is_base("GB/s"), is_base("m")
+    (True, True, False, False)
+    """
+    units = _tables()[1]
+    names = [each for each in re.split(r"[*/()]+", unit) if each and not each.isdigit()]
+    return bool(unit) and all(units.get(each, (0.0,))[0] == 1.0 for each in names)
+
+
 def _product(text: str, named: Callable[[str], Measure | None]) -> Measure | None:
     """Return the measure of names joined by * and /; None if one is unknown."""
     first, *rest = _PART.split(text.strip())

@@ -4,8 +4,8 @@
 assert len(sides) == len(cases)
 for each, (_, _, entry, cores, _, width) in zip(sides.values(), cases, strict=True):
     room = level(entry)["capacity"].si / cores
-    assert tiles.tile_bytes(each["largest"], width) <= room
-    assert room < tiles.tile_bytes(each["largest"] + 1, width)
+    assert machines.tile_bytes(each["largest"], width) <= room
+    assert room < machines.tile_bytes(each["largest"] + 1, width)
 
 # All three designs of a systolic array give the product.
 for each in runs.values():

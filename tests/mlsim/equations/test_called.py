@@ -70,7 +70,7 @@ def test_values_in_the_wrong_places_are_refused_with_what_it_takes() -> None:
 
 def test_it_is_still_read_as_the_function_it_wraps() -> None:
     assert inspect.getsource(memory_time).startswith("@equation")
-    assert memory_time.__globals__["QUESTION"] == roofline.QUESTION
+    assert EQUATIONS["memory_time"].topic is roofline.ROOFLINE
     assert tuple(inspect.signature(memory_time).parameters) == ("bytes_moved", "memory_bandwidth")
     assert memory_time.__module__ == roofline.__name__
     assert memory_time.__doc__ == EQUATIONS["memory_time"].function.__doc__

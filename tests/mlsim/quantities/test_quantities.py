@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from mlsim import quantities
 from mlsim.equations import EQUATIONS
-from mlsim.errors import UnknownNameError
-from mlsim.quantities import VOCABULARY, term
+from mlsim.errors import DataFileError, UnknownNameError
+from mlsim.quantities import VOCABULARY, Vocabulary, term
 from mlsim.values import quantity
 from mlsim.workloads.model import COLUMNS
 
@@ -36,14 +35,30 @@ def test_no_two_terms_share_a_symbol() -> None:
     assert len(symbols) == len(set(symbols))
 
 
-def test_no_name_stands_in_two_topics() -> None:
-    """A second definition would take the place of the first without a word."""
-    names = [
-        entry[0]
-        for topic in quantities._TOPICS
-        for entry in import_module(f"mlsim.quantities.{topic}").ENTRIES
-    ]
-    assert sorted(names) == sorted(set(names))
+WRONG = {
+    "a line that is none": (
+        'length = ["l", "s", "A length."]\nheight ["h", "s", "A height."]',
+        ":2: ",
+    ),
+    "a name that is none": ('Length = ["l", "s", "A length."]', ":1: a term is one line"),
+    "a name of another topic": ('batch_size = ["B", "1", "A batch."]', ":1: batch_size stands in"),
+    "no TOML": ('length = ["l", "s", "A length."', ":1: length: "),
+    "two texts": ('length = ["l", "s"]', ":1: length needs [symbol, unit, definition]"),
+    "a number": ('length = ["l", 1, "A length."]', ":1: length needs"),
+    "no base unit": ('length = ["l", "GB/s", "A length."]', ":1: length: 'GB/s' is no base unit"),
+    "no unit": ('length = ["l", "", "A length."]', ":1: length: '' is no base unit"),
+}
+
+
+@pytest.mark.parametrize(("lines", "words"), WRONG.values(), ids=WRONG)
+def test_a_wrong_line_is_refused_with_its_file_and_line(
+    tmp_path: Path, lines: str, words: str
+) -> None:
+    """A second definition, too, which would take the place of the first without a word."""
+    (tmp_path / "first.toml").write_text('# First.\n\nbatch_size = ["B", "sample", "A batch."]\n')
+    (tmp_path / "second.toml").write_text(lines)
+    with pytest.raises(DataFileError, match=re.escape(f"second.toml{words}")):
+        list(Vocabulary(tmp_path, ("first", "second")).values())
 
 
 def test_every_term_is_used() -> None:

@@ -17,7 +17,7 @@ from refusals import answered
 from training_runs import CHIP, CLUSTER, NODE
 
 from mlsim import Cluster, Clusters, Device, Engine, Hardware, Models, System, Systems
-from mlsim.equations.collective import ring_pass_rate
+from mlsim.equations.links import ring_pass_rate
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records.references import references
 from mlsim.systems import TOPOLOGIES

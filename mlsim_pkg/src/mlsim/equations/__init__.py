@@ -1,6 +1,6 @@
 """The physics: every formula of the package, each a small pure function.
 
-A module holds the equations of one topic and registers them when it is imported, so a
+A module contains the equations of related topics and registers them when it is imported, so a
 question loads the topics that it needs. `EQUATIONS` here are those of all topics.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from mlsim.equations import registry
 from mlsim.equations.graph import Plan, plan
-from mlsim.equations.registry import Equation, equation, equations_of
+from mlsim.equations.registry import Equation, Topic, equations_of
 
-__all__ = ["EQUATIONS", "Equation", "Plan", "equation", "equations_of", "plan"]
+__all__ = ["EQUATIONS", "Equation", "Plan", "Topic", "equations_of", "plan"]
 
 EQUATIONS: dict[str, Equation]
 

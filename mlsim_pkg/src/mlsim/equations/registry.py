@@ -14,17 +14,67 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper
-from types import FunctionType, ModuleType
-from typing import Any, cast
+from functools import cached_property, partial, update_wrapper
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, cast
 
-from mlsim import quantities
 from mlsim.equations.functions import Value
-from mlsim.errors import UnknownNameError, nearest
-from mlsim.quantities import Term, term
-from mlsim.values import KINDS
+from mlsim.errors import UnitError, UnknownNameError, nearest
+from mlsim.quantities import VOCABULARY, term
+from mlsim.units import factor
+from mlsim.values import KINDS, Origin, counts
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
+
 
 EQUATIONS: dict[str, Equation] = {}
+
+
+class Topic:
+    """The equations that answer one question; called, it registers a function as one of them.
+
+    A module begins each topic with `NAME = equation = Topic(...)`, so that `@equation` below
+    stands for the topic. Topics are in the order of their names, whichever was imported first.
+    """
+
+    def __init__(self, name: str, question: str) -> None:
+        self.name, self.question = name, question
+
+    def __call__(
+        self, *, source: str, yields: str | None = None, sums: bool = False, counts: bool = False
+    ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+        """Register a function as an equation; given values, it returns a value with its origin.
+
+        Symbol and unit of the result are those that the vocabulary has for `yields`, or for
+        the function's own name.
+
+        Raises
+        ------
+        UnknownNameError
+            If its name or an argument is not in the vocabulary; suggests the nearest.
+        ValueError
+            If the name is taken, or the docstring lacks what the math page shows.
+        """
+
+        def register(function: Callable[..., Value]) -> Callable[..., Value]:
+            name, code = function.__name__, function.__code__
+            inputs = code.co_varnames[: code.co_argcount]
+            for quantity in (yields or name, *inputs):
+                if quantity not in VOCABULARY:
+                    raise UnknownNameError(
+                        f"equation {name}: no quantity is called {quantity!r}."
+                        f"{nearest(quantity, VOCABULARY)} Use the vocabulary's name, or add a "
+                        "line for a new quantity in mlsim/data/quantities/."
+                    )
+            if name in EQUATIONS:
+                raise ValueError(f"two equations are called {name}: rename one, and use `yields`.")
+            _check_docstring(function)
+            made = Equation(name, yields or name, function, inputs, source, self, sums, counts)
+            EQUATIONS[name] = made
+            return made.on_values
+
+        return register
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,29 +85,25 @@ class Equation:
     ----------
     name
         The quantity it computes, unless `yields` names another.
-    symbol, unit
-        Of the result; the vocabulary's.
     source
         Key of a reference in `references.bib`.
+    topic
+        Whose question it answers.
     sums
         Whether it adds up over operators.
     counts
         Whether it counts things: its arguments are plain numbers, and the
         result is that many of `unit`.
-    module
-        Where it stands, which tells the question that it answers.
     """
 
     name: str
     yields: str
     function: Callable[..., Any]
     inputs: tuple[str, ...]
-    symbol: str
-    unit: str
     source: str
+    topic: Topic
     sums: bool = False
     counts: bool = False
-    module: str = ""
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         """Evaluate the equation; of values, as a value."""
@@ -67,17 +113,16 @@ class Equation:
     def on_values(self) -> Callable[..., Any]:
         """The function as its module has it: given values, it returns one."""
         function, kinds, equation = cast("FunctionType", self.function), KINDS, self
+        of_values = given_values  # which is not among the globals below
 
         def called(*values: Any, **named: Any) -> Any:
             # Solvers make many of these calls: they pay for one look at the types.
             given = (*values, *named.values()) if named else values
             if kinds and not kinds.isdisjoint(map(type, given)):
-                from mlsim.equations.called import given_values
-
-                return given_values(equation, values, named)
+                return of_values(equation, values, named)
             return function(*values, **named)
 
-        # With the globals of the equation's module, which tell its question.
+        # With the globals of its module, by which doctest knows whose it is.
         found = FunctionType(
             called.__code__, function.__globals__, self.name, None, called.__closure__
         )
@@ -111,10 +156,14 @@ class Equation:
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     @property
-    def question(self) -> str:
-        """The question of the module that the equation stands in."""
-        found: str = self.function.__globals__["QUESTION"]
-        return found
+    def symbol(self) -> str:
+        """Of the result; the vocabulary's."""
+        return term(self.yields).symbol
+
+    @property
+    def unit(self) -> str:
+        """Of the result; the vocabulary's."""
+        return term(self.yields).unit
 
     @property
     def code(self) -> str:
@@ -169,72 +218,18 @@ class Equation:
         return f"<Equation {self.yields} = {self.expression}>"
 
 
-def equations_of(*modules: ModuleType) -> tuple[Equation, ...]:
-    """Return the equations that stand in these modules, by module and in their order."""
-    names = sorted({module.__name__ for module in modules})
-    return tuple(each for name in names for each in EQUATIONS.values() if each.module == name)
+def equations_of(*topics: Topic) -> tuple[Equation, ...]:
+    """Return the equations of these topics, in the order of topics and of their own."""
+    ordered = sorted(topics, key=lambda topic: topic.name)
+    return tuple(each for topic in ordered for each in EQUATIONS.values() if each.topic is topic)
 
 
 def sorted_by_topic() -> dict[str, Equation]:
     """Return the register with its topics in order, whichever was imported first."""
-    ordered = sorted(EQUATIONS.items(), key=lambda item: item[1].module)
+    ordered = sorted(EQUATIONS.items(), key=lambda item: item[1].topic.name)
     EQUATIONS.clear()
     EQUATIONS.update(ordered)
     return EQUATIONS
-
-
-def equation(
-    *, source: str, yields: str | None = None, sums: bool = False, counts: bool = False
-) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register a function as an equation; given values, it returns a value with its origin.
-
-    Symbol and unit of the result are those that the vocabulary has for `yields`, or for
-    the function's own name.
-
-    Raises
-    ------
-    UnknownNameError
-        If its name or an argument is not in the vocabulary; suggests the nearest.
-    ValueError
-        If the name is taken, or the docstring lacks what the math page shows.
-    """
-
-    def register(function: Callable[..., Value]) -> Callable[..., Value]:
-        name = function.__name__
-        entry = _entry(name, yields or name)
-        inputs = tuple(inspect.signature(function).parameters)
-        for argument in inputs:
-            _entry(name, argument)
-        if name in EQUATIONS:
-            raise ValueError(f"two equations are called {name}: rename one, and use `yields`.")
-        _check_docstring(function)
-        EQUATIONS[name] = made = Equation(
-            name=name,
-            yields=entry.name,
-            function=function,
-            inputs=inputs,
-            symbol=entry.symbol,
-            unit=entry.unit,
-            source=source,
-            sums=sums,
-            counts=counts,
-            module=function.__module__,
-        )
-        return made.on_values
-
-    return register
-
-
-def _entry(equation_name: str, quantity: str) -> Term:
-    """Return the vocabulary's entry for the result or an argument of an equation."""
-    try:
-        return term(quantity)
-    except UnknownNameError:
-        raise UnknownNameError(
-            f"equation {equation_name}: no quantity is called {quantity!r}."
-            f"{nearest(quantity, quantities.VOCABULARY)} Use the vocabulary's name, or add a "
-            "row for a new quantity in mlsim/quantities/."
-        ) from None
 
 
 def _check_docstring(function: Callable[..., Value]) -> None:
@@ -254,3 +249,71 @@ def _check_docstring(function: Callable[..., Value]) -> None:
     missing = [what for what, there in needed.items() if not there]
     if missing:
         raise ValueError(f"equation {name}: its docstring needs {'; and '.join(missing)}.")
+
+
+def given_values(equation: Equation, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """Compute in base units, and give the result its origin; what is many has none.
+
+    >>> from mlsim import Hardware, given
+    >>> from mlsim.equations.roofline import memory_time
+    >>> time = memory_time(given("2 GB", "weights"), Hardware.Cloud.A100.memory.bandwidth)
+    >>> print(time, time.name, memory_time(2e9, 2e12))
+    981 µs memory time 0.001
+    """
+    given = inspect.signature(equation.function).bind(*values, **named).arguments
+    if not all(isinstance(each, (float, int)) or _is_value(each) for each in given.values()):
+        return equation.function(**given)
+    numbers = {name: _number(equation, name, each) for name, each in given.items()}
+    result = equation.function(**numbers)
+    if not isinstance(result, (float, int)):
+        return result
+    return term(equation.yields).scaled(float(result), partial(_origin, equation, given, numbers))
+
+
+def _is_value(argument: Any) -> bool:
+    return type(argument) in KINDS and isinstance(argument.magnitude, (float, int))
+
+
+def _number(equation: Equation, name: str, argument: Any) -> float:
+    """Return an argument in the base unit that the equation takes.
+
+    Raises
+    ------
+    UnitError
+        If a value measures something else; tells what the equation takes.
+    """
+    if not _is_value(argument):
+        return float(argument)
+    unit, has = term(name).unit, argument.base
+    try:
+        # One kind of count may stand for another: tokens are rows of a product.
+        alike = counts(unit) and counts(has) and unit.endswith("/s") == has.endswith("/s")
+        return float(argument.si if alike else argument.si * factor(has, unit))
+    except UnitError:
+        takes = ", ".join(f"{each} ({term(each).unit})" for each in equation.inputs)
+        raise UnitError(
+            f"{equation.name}: {name} was given in {has}, and is in {unit}. "
+            f"It takes, in this order, {takes}."
+        ) from None
+
+
+def _origin(
+    equation: Equation, given: Mapping[str, Any], numbers: Mapping[str, float], value: Quantity
+) -> Origin:
+    """Write the formula, what goes in, what comes out, and what is known of the inputs."""
+    name = equation.yields.replace("_", " ")
+    shown = {each: term(each).text(number) for each, number in numbers.items()}
+    worked = equation.with_values(shown).replace(" * ", " × ")
+    result, source = term(equation.yields).text(value.si), f"[@{equation.source}]"
+    briefs = [each.origin.brief for each in given.values() if _is_value(each)]
+    known = tuple(dict.fromkeys(filter(None, briefs)))
+
+    def how() -> str:
+        lines = [f"{name} = {worked} = **{result}** {source}", f"$${equation.tex}$$"]
+        return "\n\n".join([*lines, "\n".join(f"- {each}" for each in known)]).strip()
+
+    def note() -> tuple[str, ...]:
+        formula = f"{equation.yields} = {equation.expression}".replace(" * ", " × ")
+        return f"{formula} = {worked} = {result} {source}", *known
+
+    return Origin(name, f"{name} = {worked} = {result} {source}", how, note)

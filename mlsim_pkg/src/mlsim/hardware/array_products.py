@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsim.equations import systolic
+from mlsim.equations import machines
 from mlsim.errors import InvalidValueError, check_whole, unknown_name
 from mlsim.hardware.systolic import DATAFLOWS
 from mlsim.workloads.model import Network, Operator
@@ -40,24 +40,24 @@ def array_cost(
     for name, value in {"rows": rows, "depth": depth, "columns": columns, "side": side}.items():
         check_whole(name, value)
     if rest == "weights":
-        tiles, streamed = systolic.weight_tiles(depth, columns, side, side), rows
-        weights = systolic.resting_weight_reads(depth, columns)
-        inputs = systolic.streaming_input_reads(rows, depth, columns, side)
-        moves = systolic.partial_sum_moves(rows, columns, depth, side)
+        tiles, streamed = machines.weight_tiles(depth, columns, side, side), rows
+        weights = machines.resting_weight_reads(depth, columns)
+        inputs = machines.streaming_input_reads(rows, depth, columns, side)
+        moves = machines.partial_sum_moves(rows, columns, depth, side)
     elif rest == "inputs":
-        tiles, streamed = systolic.input_tiles(depth, rows, side, side), columns
-        weights = systolic.weight_reads_past_inputs(depth, columns, rows, side)
-        inputs = systolic.resting_input_reads(rows, depth)
-        moves = systolic.partial_sum_moves(rows, columns, depth, side)
+        tiles, streamed = machines.input_tiles(depth, rows, side, side), columns
+        weights = machines.weight_reads_past_inputs(depth, columns, rows, side)
+        inputs = machines.resting_input_reads(rows, depth)
+        moves = machines.partial_sum_moves(rows, columns, depth, side)
     elif rest == "outputs":
-        tiles, streamed = systolic.output_tiles(rows, columns, side, side), depth
-        weights = systolic.weight_reads_past_outputs(depth, columns, rows, side)
-        inputs = systolic.streaming_input_reads(rows, depth, columns, side)
-        moves = systolic.resting_output_moves(rows, columns)
+        tiles, streamed = machines.output_tiles(rows, columns, side, side), depth
+        weights = machines.weight_reads_past_outputs(depth, columns, rows, side)
+        inputs = machines.streaming_input_reads(rows, depth, columns, side)
+        moves = machines.resting_output_moves(rows, columns)
     else:
         raise unknown_name("matrix to leave at rest", rest, DATAFLOWS)
-    cycles = systolic.array_cycles(tiles, systolic.tile_cycles(side, side, streamed))
-    use = systolic.array_use(rows, depth, columns, cycles, side, side)
+    cycles = machines.array_cycles(tiles, machines.tile_cycles(side, side, streamed))
+    use = machines.array_use(rows, depth, columns, cycles, side, side)
     return ArrayCost(float(cycles), float(use), float(weights), float(inputs), float(moves))
 
 

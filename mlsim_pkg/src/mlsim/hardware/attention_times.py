@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlsim.equations import attention_kernels as attention
+from mlsim.equations import kernels as physics
 from mlsim.equations.functions import Value, ceil, minimum
 from mlsim.hardware.kernel_times import Rates, memory_time
 
@@ -56,24 +56,24 @@ def prefill_time(
     325
     """
     seen = minimum(tokens, window)
-    masked = attention.masked_pairs(
+    masked = physics.masked_pairs(
         tokens, window, c.get("edge_tokens", 0.0), c.get("walked_share", 0.0)
     )
     pairs = sequences * heads * (seen * tokens - seen * (seen - 1) / 2 + masked)
     step = c.get("width_step", 1.0)
-    each = attention.pair_time(
-        2 * (attention.computed_width(widths[0], step) + attention.computed_width(widths[1], step)),
+    each = physics.pair_time(
+        2 * (physics.computed_width(widths[0], step) + physics.computed_width(widths[1], step)),
         rates.peak,
         c["compute_fraction"],
         c.get("exponential_time", 0.0),
     )
-    return attention.prefill_attention_time(
+    return physics.prefill_attention_time(
         pairs,
         each,
         sequences * heads * ceil(tokens / QUERIES),
         c.get("task_time", 0.0),
         rates.cores,
-        attention.longest_pairs(tokens, window, QUERIES),
+        physics.longest_pairs(tokens, window, QUERIES),
         c.get("longest_share", 0.0),
         moved,
         cached,
@@ -119,21 +119,21 @@ def decode_time(
     1000
     """
     c = {**c, **_of_group(group, c)}
-    parts = attention.context_parts(pieces, rates.cores, context, c.get("least_context", 512.0))
-    return attention.decode_attention_time(
+    parts = physics.context_parts(pieces, rates.cores, context, c.get("least_context", 512.0))
+    return physics.decode_attention_time(
         flops / (rates.peak * c["compute_fraction"]),
         memory_time(moved, rates, c),
-        attention.context_rounds(pieces, parts, rates.cores),
+        physics.context_rounds(pieces, parts, rates.cores),
         parts,
         context,
-        attention.grouped_task_time(
+        physics.grouped_task_time(
             c.get("task_time", 0.0), group, c.get("query_time", 0.0) * width / WIDTH
         ),
         c.get("token_time", 0.0) * width / WIDTH,
         c.get("kernel_overhead", 0.0),
         c.get("split_start", 0.0),
-        attention.filling_time(moved, c.get("filling_bytes", 1.0), c.get("longest_filling", 0.0)),
-        attention.conversion_time(cached, c.get("converted_passes", 0.0), rates.bandwidth),
+        physics.filling_time(moved, c.get("filling_bytes", 1.0), c.get("longest_filling", 0.0)),
+        physics.conversion_time(cached, c.get("converted_passes", 0.0), rates.bandwidth),
     )
 
 

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from mlsim.equations import (
-    exchange_kernels as exchange,
-    expert_kernels as experts,
-    product_kernels as products_of,
-    state_kernels as states,
+    kernels as physics,
 )
 from mlsim.equations.calibration import calibrated_compute_time
 from mlsim.equations.functions import Value, maximum, minimum
-from mlsim.equations.recurrent import delta_rule_multiply_adds
+from mlsim.equations.transformer import delta_rule_multiply_adds
 
 # Sides of the two tiles between which a product chooses: the fast one, and a small one.
 TILES = (128.0, 64.0)
@@ -119,12 +116,12 @@ def tile_time(
     """
     moved = rows * depth * path.left + depth * outputs * path.right + rows * outputs * path.result
     shape, cores = (rows, outputs), rates.cores / products
-    parts = products_of.depth_parts(*shape, depth, tile, cores, LEAST_DEPTH)
-    rounds = products_of.split_rounds(*shape, parts, tile, cores, c.get("last_round_share", 1.0))
-    filled = products_of.split_filled_share(
+    parts = physics.depth_parts(*shape, depth, tile, cores, LEAST_DEPTH)
+    rounds = physics.split_rounds(*shape, parts, tile, cores, c.get("last_round_share", 1.0))
+    filled = physics.split_filled_share(
         *shape, depth, parts, rounds, tile, cores, c.get("depth_start", 0.0)
     )
-    return products_of.tile_product_time(
+    return physics.tile_product_time(
         calibrated_compute_time(
             2 * rows * outputs * depth * products,
             rates.peak,
@@ -188,17 +185,17 @@ def experts_time(
     """
     routed, own = tokens * chosen / devices, experts_of_layer / devices
     most = tokens * minimum(chosen, own)
-    uneven = experts.busiest_rows(routed, devices, c.get("imbalance", 0.0), most)
+    uneven = physics.busiest_rows(routed, devices, c.get("imbalance", 0.0), most)
     rows = even * maximum(routed, 1.0) + (1 - even) * uneven
-    chance = experts.met_experts(own, chosen, experts_of_layer, tokens, c.get("spread", 1.0))
+    chance = physics.met_experts(own, chosen, experts_of_layer, tokens, c.get("spread", 1.0))
     met = even * minimum(own, routed) + (1 - even) * chance
     met = minimum(maximum(met, 1.0), rows)
-    padded = experts.expert_rows(rows, met, c.get("expert_tile", 1.0))
-    passed = experts.passed_rows(rows, tokens, chosen, c.get("elsewhere_share", 0.0))
-    filled = experts.expert_filled_share(rows, padded, width, c.get("half_width", 0.0))
+    padded = physics.expert_rows(rows, met, c.get("expert_tile", 1.0))
+    passed = physics.passed_rows(rows, tokens, chosen, c.get("elsewhere_share", 0.0))
+    filled = physics.expert_filled_share(rows, padded, width, c.get("half_width", 0.0))
     flops = 2 * matrices * rows * hidden * width
     weights = matrices * met * hidden * width * path.right
-    return experts.expert_time(
+    return physics.expert_time(
         calibrated_compute_time(flops, rates.peak, c["compute_fraction"], filled),
         weights / (rates.bandwidth * c["memory_fraction"]),
         2 * passed * (2 * hidden + matrices * width),
@@ -234,10 +231,10 @@ def state_time(
     """
     multiply_adds = delta_rule_multiply_adds(heads * elements)
     flops = 2 * sequences * tokens * multiply_adds
-    return states.state_time(
+    return physics.state_time(
         c.get("kernel_overhead", 0.0),
         calibrated_compute_time(flops, rates.peak, c["compute_fraction"], 1.0),
-        states.scan_time(c["scan_step_time"], tokens, SCAN_CHUNK),
+        physics.scan_time(c["scan_step_time"], tokens, SCAN_CHUNK),
     )
 
 
@@ -251,8 +248,8 @@ def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, flo
     >>> round(exchanged_time(8.0, 1e6, 1e11, c) * 1e6, 3)
     30.0
     """
-    start = exchange.exchange_start(c["link_latency"], c.get("peer_start", 0.0), devices)
-    library = exchange.library_send_time(
+    start = physics.exchange_start(c["link_latency"], c.get("peer_start", 0.0), devices)
+    library = physics.library_send_time(
         sent,
         rate,
         c["link_fraction"],
@@ -262,14 +259,14 @@ def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, flo
         c.get("ramp_bytes", ALL_CHANNELS),
     )
     if "direct_fraction" not in c:
-        return exchange.ramped_network_time(start, library, library, 0.0)
-    direct = exchange.direct_send_time(sent, devices, rate, c["direct_fraction"], start)
-    return exchange.ramped_network_time(start, library, direct, 1.0)
+        return physics.ramped_network_time(start, library, library, 0.0)
+    direct = physics.direct_send_time(sent, devices, rate, c["direct_fraction"], start)
+    return physics.ramped_network_time(start, library, direct, 1.0)
 
 
 def memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:
     """Return the time to move bytes; some stay in a cache only if constants say so."""
-    return products_of.cached_memory_time(
+    return physics.cached_memory_time(
         moved,
         rates.bandwidth,
         c["memory_fraction"],

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median, median_low
 
-from mlsim.equations import attention_kernels as attention
+from mlsim.equations import kernels as physics
 from mlsim.equations.calibration import calibrated_compute_time
 from mlsim.equations.functions import ceil
 from mlsim.hardware.attention_times import QUERIES
@@ -83,11 +83,11 @@ def attention_seconds(
         return None
     for engine, kin, c, cores in _engines(device, "prefill", path):
         peak = device.compute.figure(path).si
-        computed = attention.computed_width(width, c.get("width_step", 1.0))
-        pair = attention.pair_time(
+        computed = physics.computed_width(width, c.get("width_step", 1.0))
+        pair = physics.pair_time(
             2 * (computed + computed), peak, c["compute_fraction"], c["exponential_time"]
         )
-        seconds = attention.prefill_attention_time(
+        seconds = physics.prefill_attention_time(
             tokens * (tokens + 1) / 2 if causal else tokens * tokens,
             pair,
             ceil(tokens / QUERIES),

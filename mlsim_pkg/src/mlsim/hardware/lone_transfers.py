@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from statistics import median
 
-from mlsim.equations import lone_transfers as physics
+from mlsim.equations import kernels as physics
 from mlsim.hardware.device import Device
 from mlsim.hardware.device_files import device_with
 from mlsim.hardware.measured_kernels import StreamRow, streams

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mlsim.equations.run import flops_per_parameter_token, training_flops
+from mlsim.equations.runs import flops_per_parameter_token, training_flops
 from mlsim.errors import DataFileError, InvalidValueError, need, unknown_name
 from mlsim.measured.tables import FILLED, Table, one_of
 from mlsim.precision import PRECISIONS

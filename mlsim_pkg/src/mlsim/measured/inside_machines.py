@@ -9,7 +9,7 @@ import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations.execution import unit_peak
+from mlsim.equations.machines import unit_peak
 from mlsim.errors import unknown_name
 from mlsim.measured.tables import DEVICE, PRECISION, Table
 from mlsim.records import DATA

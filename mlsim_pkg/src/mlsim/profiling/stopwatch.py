@@ -28,7 +28,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from mlsim.equations import timing
+from mlsim.equations import counters
 from mlsim.equations.machines import load_balance
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.units import text
@@ -194,7 +194,7 @@ class Run:
         >>> Run(wall=2.5, user=0.25, system=0.25).waiting
         2.0
         """
-        return float(timing.waiting_time(self.wall, self.user, self.system))
+        return float(counters.waiting_time(self.wall, self.user, self.system))
 
     @property
     def cores(self) -> float:
@@ -203,7 +203,7 @@ class Run:
         >>> Run(wall=2.0, user=3.5, system=0.5).cores
         2.0
         """
-        return float(timing.cores_busy(self.wall, self.user, self.system)) if self.wall else 0.0
+        return float(counters.cores_busy(self.wall, self.user, self.system)) if self.wall else 0.0
 
     def __str__(self) -> str:
         parts = "; ".join(f"{part} {text(getattr(self, part), 's', 3)}" for part in PARTS)

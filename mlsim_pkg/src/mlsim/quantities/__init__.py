@@ -1,17 +1,21 @@
 """The vocabulary: every quantity of the book has one name, symbol and unit.
 
-Equations take their arguments by these names, data files use them as keys, and
-the glossary page is drawn from them, so this table decides the spelling.
+Equations take their arguments by these names, data files use them as keys, and the glossary
+page is drawn from them, so the files of `data/quantities/` decide the spelling: one line of
+TOML for each quantity, read strictly.
 """
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import unknown_name
-from mlsim.units import MEMORY, text
+from mlsim.errors import DataFileError, unknown_name
+from mlsim.units import MEMORY, is_base, text
 from mlsim.values import of_base
 
 if TYPE_CHECKING:
@@ -69,41 +73,90 @@ class Term:
         return of_base(value, self.printed, origin, share=self.share)
 
 
-# In this order; a topic is loaded when a name is not found in those before it.
-_TOPICS = (
-    *("operators", "serving", "training", "calibration", "software", "kernels"),
-    *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
-    *("adapters", "switches", "nodes"),
+class Vocabulary(Mapping[str, Term]):
+    """All terms by name. A topic is read when a name is not in those before it.
+
+    A term stands on one line, and only lines that are asked for are parsed:
+    reading TOML takes longer than a solve.
+    """
+
+    def __init__(self, folder: Path, topics: Iterable[str]) -> None:
+        self._unread = [folder / f"{topic}.toml" for topic in topics]
+        self._unread.reverse()
+        self._lines: dict[str, tuple[Path, int, str]] = {}
+        self._terms: dict[str, Term] = {}
+
+    def __contains__(self, name: object) -> bool:
+        while name not in self._lines and self._unread:
+            self._read(self._unread.pop())
+        return name in self._lines
+
+    def __getitem__(self, name: str) -> Term:
+        if name not in self._terms:
+            if name not in self:
+                raise KeyError(name)
+            self._terms[name] = _parsed(name, *self._lines[name])
+        return self._terms[name]
+
+    def __iter__(self) -> Iterator[str]:
+        while self._unread:
+            self._read(self._unread.pop())
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _read(self, path: Path) -> None:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if not line or line[0] == "#":
+                continue
+            name, _, row = line.partition(" = ")
+            if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name) or not row:
+                raise DataFileError(
+                    f"{path}:{number}: a term is one line, "
+                    f"name = [symbol, unit, definition], not {line!r}."
+                )
+            if name in self._lines:
+                first, at, _ = self._lines[name]
+                raise DataFileError(f"{path}:{number}: {name} stands in {first}:{at}, too.")
+            self._lines[name] = path, number, row
+
+
+def _parsed(name: str, path: Path, number: int, row: str) -> Term:
+    """Read the line of a term.
+
+    Raises
+    ------
+    DataFileError
+        If it is no TOML, no three texts, or in a unit that is no base unit.
+    """
+    try:
+        found = tomllib.loads(f"row = {row}")["row"]
+    except tomllib.TOMLDecodeError as error:
+        raise DataFileError(f"{path}:{number}: {name}: {error}.") from None
+    if not (type(found) is list and len(found) == 3 and all(type(each) is str for each in found)):
+        raise DataFileError(
+            f"{path}:{number}: {name} needs [symbol, unit, definition], three texts, not {row}."
+        )
+    symbol, printed, definition = found
+    if printed != MEMORY and not is_base(printed):
+        raise DataFileError(
+            f"{path}:{number}: {name}: {printed!r} is no base unit; expected such as 's', 'B/s' "
+            f"or '1', or {MEMORY!r}."
+        )
+    return Term(name, symbol, printed, definition)
+
+
+# The topics that most questions need come first.
+VOCABULARY = Vocabulary(
+    Path(__file__).parents[1] / "data" / "quantities",
+    (
+        *("operators", "serving", "training", "calibration", "software", "kernels"),
+        *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
+        *("adapters", "switches", "nodes"),
+    ),
 )
-_TERMS: dict[str, Term] = {}
-_loaded: list[str] = []
-_ALL = "mlsim.quantities.VOCABULARY has all, and the glossary."
-
-VOCABULARY: dict[str, Term]
-
-
 _PERCENTILES = ("p50", "p90", "p99")
-
-
-def __getattr__(name: str) -> Any:
-    """Load all topics when the whole vocabulary is asked for."""
-    if name != "VOCABULARY":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    while _load_next():
-        pass
-    globals()[name] = _TERMS
-    return _TERMS
-
-
-def _load_next() -> bool:
-    """Load the next topic; return False if there is none left."""
-    if len(_loaded) == len(_TOPICS):
-        return False
-    topic = _TOPICS[len(_loaded)]
-    _loaded.append(topic)
-    entries = import_module(f"{__name__}.{topic}").ENTRIES
-    _TERMS.update({entry[0]: Term(*entry) for entry in entries})
-    return True
 
 
 def term(name: str) -> Term:
@@ -120,7 +173,12 @@ def term(name: str) -> Term:
     whole, _, percentile = name.rpartition("_")
     if percentile in _PERCENTILES:
         name = whole
-    while name not in _TERMS:
-        if not _load_next():
-            raise unknown_name("quantity", name, _TERMS, see=_ALL)
-    return _TERMS[name]
+    try:
+        return VOCABULARY[name]
+    except KeyError:
+        raise unknown_name(
+            "quantity",
+            name,
+            VOCABULARY,
+            see="mlsim.quantities.VOCABULARY has all, and the glossary.",
+        ) from None

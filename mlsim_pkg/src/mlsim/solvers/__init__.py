@@ -19,24 +19,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from mlsim.equations import (
         arrivals,
-        break_even,
         causes,
-        claimed,
+        energy,
         equations_of,
-        from_records,
         linear_layer,
-        linear_layer_times,
-        link,
-        nodes,
-        offload,
-        on_chip,
-        plans,
-        pools,
-        prefix_cache,
-        prompt_lines,
-        served_adapters,
-        serving_counts,
-        speculation,
+        links,
+        roofline,
+        serving,
+        switches,
     )
     from mlsim.solvers.anatomy.limits import EPOCHS
     from mlsim.solvers.footprint.account import FOOTPRINT
@@ -46,20 +36,27 @@ def __getattr__(name: str) -> Any:
     from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 
     solvers = {
-        "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
+        "Engine.solve": (*lookups(), *equations_of(roofline.ON_CHIP, causes.CAUSES), *SOLVER),
         "Engine.serve": (
             *SERVING,
             *SPREAD,
-            *equations_of(link, nodes, pools, serving_counts),
-            *equations_of(offload, prefix_cache, served_adapters, speculation),
+            *equations_of(links.LINK, links.NODES, arrivals.POOLS, serving.SERVING_COUNTS),
+            *equations_of(
+                switches.OFFLOAD,
+                switches.PREFIX_CACHE,
+                switches.SERVED_ADAPTERS,
+                switches.SPECULATION,
+            ),
         ),
-        "Engine.load": equations_of(arrivals, pools, prompt_lines),
-        "Engine.plan": equations_of(plans),
+        "Engine.load": equations_of(arrivals.ARRIVALS, arrivals.POOLS, arrivals.PROMPT_LINES),
+        "Engine.plan": equations_of(arrivals.PLANS),
         "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
-        "Engine.check_claim": equations_of(claimed),
-        "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
+        "Engine.check_claim": equations_of(serving.CLAIMED),
+        "Engine.footprint": (*FOOTPRINT, *equations_of(energy.FROM_RECORDS)),
         "Engine.optimal_size": OPTIMAL,
-        "Engine.gemm": equations_of(break_even, linear_layer, linear_layer_times),
+        "Engine.gemm": equations_of(
+            linear_layer.BREAK_EVEN, linear_layer.LINEAR_LAYER, linear_layer.LINEAR_LAYER_TIMES
+        ),
         "estimate_training_for": EPOCHS,
     }
     globals()[name] = solvers

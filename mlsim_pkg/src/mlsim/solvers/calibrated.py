@@ -12,9 +12,8 @@ from mlsim.equations import (
     Equation,
     calibration as physics,
     equations_of,
-    exchange_kernels,
-    software as program,
-    step,
+    kernels,
+    transformer,
 )
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
@@ -33,8 +32,8 @@ ONCE = (
     *("side_worked_fraction", "software_fraction", "brought_bytes", "device_scores"),
 )
 EQUATIONS = (
-    *equations_of(physics, exchange_kernels),
-    *(each for each in equations_of(program) if each.name not in ONCE),
+    *equations_of(physics.CALIBRATION, kernels.EXCHANGE_KERNELS),
+    *(each for each in equations_of(physics.SOFTWARE) if each.name not in ONCE),
 )
 # The engine whose experts stand for a class that is none of the atlas's engines.
 EXPERT_ENGINE = "trtllm"
@@ -105,7 +104,7 @@ def network_equations(
     """Return the equations of a network of layers, from those of the roofline."""
     names = chosen(sends=False, network=True, hosted=hosted, unfused=unfused)
     # A step of a transformer has the sum over operators with their starts.
-    candidates = (*roofline, *EQUATIONS, *equations_of(step))
+    candidates = (*roofline, *EQUATIONS, *equations_of(transformer.STEP))
     kept = [each for each in candidates if names.get(each.yields, each.name) == each.name]
     # Of what has one equation here and another in a step, the first is meant.
     return tuple({each.yields: each for each in reversed(kept)}.values())
@@ -176,31 +175,31 @@ def in_program(
     share = made_by.value("product_share" if wide else "plain_share")
     if kind == "attention":
         share = made_by.value("attention_share")
-    reached = float(program.software_fraction(measured, share))
+    reached = float(physics.software_fraction(measured, share))
     work = made_by.value("side_work")
     if kind != "convolution" or not work or plain is None:
         return reached
     general = float(
-        program.software_fraction(plain.si, calibration(device, "fp32").compute_fraction)
+        physics.software_fraction(plain.si, calibration(device, "fp32").compute_fraction)
     )
-    return float(program.side_worked_fraction(reached, work, peak, general))
+    return float(physics.side_worked_fraction(reached, work, peak, general))
 
 
 def streamed(measured: float, made_by: Software) -> float:
     """Return the part of the bandwidth that a program's operators reach."""
-    return float(program.software_fraction(measured, made_by.value("stream_share")))
+    return float(physics.software_fraction(measured, made_by.value("stream_share")))
 
 
 def sent(measured: float, made_by: Software | None) -> float:
     """Return the part of a link's rate that a program's exchanges reach."""
     share = 1.0 if made_by is None else made_by.value("sending_share")
-    return float(program.software_fraction(measured, share))
+    return float(physics.software_fraction(measured, share))
 
 
 def start_of(measured: float, made_by: Software, kind: str) -> float:
     """Return the time in s to start an operator of a kind, which may be several kernels."""
     each = made_by.value("kernel_start") or measured
-    return float(program.software_overhead(each, made_by.kernels(kind)))
+    return float(physics.software_overhead(each, made_by.kernels(kind)))
 
 
 # Paths of the atlas's experts by the format of weights, the same as of their other constants;
@@ -233,7 +232,7 @@ def expert_start(device: Device, made_by: Software, weights: str) -> float | Non
     starts = [
         kernel_series(key, "experts", path, engine).values["kernel_overhead"] for key in kin.keys
     ]
-    return float(program.part_of_start(median(starts), _EXPERT_PRODUCTS))
+    return float(physics.part_of_start(median(starts), _EXPERT_PRODUCTS))
 
 
 def weight_rate(device: Device, made_by: Software, *, narrow: bool) -> float:
@@ -249,7 +248,7 @@ def weight_rate(device: Device, made_by: Software, *, narrow: bool) -> float:
     cycles = cycles_of(device)
     if each == math.inf or cycles is None:
         return math.inf
-    return float(program.core_weight_rate(cycles, each))
+    return float(physics.core_weight_rate(cycles, each))
 
 
 def cycles_of(device: Device) -> float | None:
@@ -258,7 +257,7 @@ def cycles_of(device: Device) -> float | None:
     if figure is None:
         return None
     lanes = core_lanes(device.key)
-    return float(program.core_cycles(figure.si, lanes, FLOPS_PER_MULTIPLY_ADD))
+    return float(physics.core_cycles(figure.si, lanes, FLOPS_PER_MULTIPLY_ADD))
 
 
 def add_software(known: Known, made_by: Software, *names: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from mlsim.equations import (
     Equation,
+    causes as of_training,
     causes as physics,
     equations_of,
-    step,
-    training_causes as of_training,
+    transformer,
 )
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
@@ -66,11 +66,11 @@ _MEANING = {
     "host": "waiting for the host",
     "bubble": "stages that wait for the pipeline to fill and empty",
 }
-_OWN = equations_of(physics)
-_TRAINING = equations_of(of_training)
+_OWN = equations_of(physics.CAUSES)
+_TRAINING = equations_of(of_training.TRAINING_CAUSES)
 # Of the causes of any step, what a step of training has in another way.
 _REPLACED = {each.yields for each in _TRAINING} | {"host_time", "host_share"}
-_STEP = {each.name: each for each in equations_of(step)}
+_STEP = {each.name: each for each in equations_of(transformer.STEP)}
 # A part of the time below this is not worth a word.
 _SMALL = 0.005
 

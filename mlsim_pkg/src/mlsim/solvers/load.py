@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlsim.equations import from_records
+from mlsim.equations import energy
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.solvers.inputs import validate
@@ -99,7 +99,7 @@ class Load:
         compute, memory = (
             None
             if share is None
-            else from_records.utilisation(from_records.busy_time(share, self.time), seconds)
+            else energy.utilisation(energy.busy_time(share, self.time), seconds)
             for share in (self.compute_utilisation, self.memory_utilisation)
         )
         return replace(self, time=seconds, compute_utilisation=compute, memory_utilisation=memory)
@@ -140,7 +140,7 @@ class Load:
             device=device,
             system=None if isinstance(hardware, Device) else hardware,
             devices=devices,
-            time=from_records.equal_working_time(seconds, devices) if countable else seconds,
+            time=energy.equal_working_time(seconds, devices) if countable else seconds,
             compute_utilisation=compute_utilisation,
             memory_utilisation=memory_utilisation,
             tokens=tokens,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log
 
-from mlsim.equations import exchange_kernels as physics
+from mlsim.equations import kernels as physics
 from mlsim.hardware.device_files import device_with
 from mlsim.hardware.kernel_constants import kernel_series, measured_devices
 from mlsim.hardware.measured_kernels import AllReduceRow, all_reduces

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import link
+from mlsim.equations import links
 from mlsim.errors import InvalidValueError, Suggesting, WrongKindError, nearest, unknown_name
 from mlsim.hardware import Device
 from mlsim.hardware.device import Link, Power, part
@@ -169,11 +169,11 @@ class System(Suggesting):
         450000000000.0
         """
         if self.topology == "switch":
-            return float(link.switched_bandwidth(self.device_bandwidth_si))
+            return float(links.switched_bandwidth(self.device_bandwidth_si))
         if self.topology == "torus":
             within, in_all = (links_within(self.shape, size) for size in (group, self.devices))
-            return float(link.torus_bandwidth(self.device_bandwidth_si, within, in_all))
-        return float(link.mesh_bandwidth(self.device_bandwidth_si, group, self.devices))
+            return float(links.torus_bandwidth(self.device_bandwidth_si, within, in_all))
+        return float(links.mesh_bandwidth(self.device_bandwidth_si, group, self.devices))
 
     @property
     def device_bandwidth(self) -> Quantity:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlsim.equations import recurrent, transformer as count
-from mlsim.equations.recurrent import index_multiply_adds
+from mlsim.equations import transformer, transformer as count
+from mlsim.equations.transformer import index_multiply_adds
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision
 from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator, matrix
@@ -565,9 +565,9 @@ class Recurrent:
     def state_bytes(self, tensor: int = 1) -> float:
         """Memory of the state of one sequence in one layer, on one of so many devices."""
         sizes = self._sizes(tensor)
-        waiting = recurrent.waiting_elements(sizes.channels, self.kernel)
+        waiting = transformer.waiting_elements(sizes.channels, self.kernel)
         kept = precision(self.state_format).bytes
-        return float(recurrent.sequence_state(kept, sizes.elements, _WAITING, waiting))
+        return float(transformer.sequence_state(kept, sizes.elements, _WAITING, waiting))
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device."""
@@ -627,7 +627,7 @@ class StateSpace(Recurrent):
         heads, groups = self.heads // tensor, max(self.groups // tensor, 1)
         inner = heads * self.head_size
         channels = inner + 2 * groups * self.state_size
-        elements = int(recurrent.state_elements(heads, self.head_size, self.state_size))
+        elements = int(transformer.state_elements(heads, self.head_size, self.state_size))
         return _Sizes(
             # What multiplies the output, what is convolved, and a step for each head.
             columns=inner + channels + heads,
@@ -636,7 +636,7 @@ class StateSpace(Recurrent):
             # A decay, a skip and the bias of a step for each head, and the norm.
             learned=channels * (self.kernel + self.convolution_bias) + 3 * heads + inner,
             elements=elements,
-            multiply_adds=int(recurrent.state_space_multiply_adds(elements)),
+            multiply_adds=int(transformer.state_space_multiply_adds(elements)),
         )
 
 
@@ -664,7 +664,7 @@ class DeltaRule(Recurrent):
         heads = self.heads // tensor
         inner = heads * self.value_size
         channels = 2 * (self.key_heads // tensor) * self.key_size + inner
-        elements = int(recurrent.state_elements(heads, self.key_size, self.value_size))
+        elements = int(transformer.state_elements(heads, self.key_size, self.value_size))
         return _Sizes(
             # What is convolved, what multiplies the output, and two gates for each head.
             columns=channels + inner + 2 * heads,
@@ -673,5 +673,5 @@ class DeltaRule(Recurrent):
             # Two numbers for each head, and one norm for all.
             learned=channels * self.kernel + 2 * heads + self.value_size,
             elements=elements,
-            multiply_adds=int(recurrent.delta_rule_multiply_adds(elements)),
+            multiply_adds=int(transformer.delta_rule_multiply_adds(elements)),
         )

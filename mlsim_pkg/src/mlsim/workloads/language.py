@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mlsim.equations import step, transformer
+from mlsim.equations import transformer
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
 from mlsim.units import MEMORY
@@ -542,8 +542,8 @@ def _flop_count(
         each = all_logits and operator.kind == "output"
         tokens = new_tokens if each else min(new_tokens, operator.token_limit)
         window = operator.attention_window
-        unclipped = step.unclipped_tokens(window, cached_tokens, new_tokens)
-        pairs = step.attention_pairs(unclipped, cached_tokens, new_tokens, window)
+        unclipped = transformer.unclipped_tokens(window, cached_tokens, new_tokens)
+        pairs = transformer.attention_pairs(unclipped, cached_tokens, new_tokens, window)
         if not (causal and model.decoder):
             pairs = new_tokens * min(cached_tokens + new_tokens, window)
         attended = operator.pair_multiply_adds * int(pairs)

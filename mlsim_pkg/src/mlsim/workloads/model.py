@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from mlsim.equations import convolution
+from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, Suggesting, unknown_name
 from mlsim.precision import Precision
 from mlsim.records import Figure
@@ -271,7 +271,7 @@ class Lowered:
 
 
 def _output_size(shape: Shape, kernel: int, stride: int, padding: int, name: str) -> int:
-    size = int(convolution.output_size(shape.size, padding, kernel, stride))
+    size = int(roofline.output_size(shape.size, padding, kernel, stride))
     if size < 1:
         raise InvalidValueError(
             f"layer {name}: a window of {kernel} does not fit in an input of "
@@ -354,8 +354,8 @@ class Convolution:
         if self.joined:
             # As many windows as one output would have that sees so many maps.
             out, channels = 1, self.joined
-        weights = convolution.parameters(kernel, channels, out, self.groups)
-        done = convolution.multiply_adds(size, out, kernel, channels, self.groups)
+        weights = roofline.parameters(kernel, channels, out, self.groups)
+        done = roofline.multiply_adds(size, out, kernel, channels, self.groups)
         return int(weights), int(done)
 
 
@@ -444,8 +444,8 @@ class Linear:
         operator = Operator(
             name=self.name,
             kind="linear",
-            multiply_adds=int(convolution.multiply_adds(1, self.out_features, 1, inputs, 1)),
-            parameters=int(convolution.parameters(1, inputs, self.out_features, 1))
+            multiply_adds=int(roofline.multiply_adds(1, self.out_features, 1, inputs, 1)),
+            parameters=int(roofline.parameters(1, inputs, self.out_features, 1))
             + self.out_features * self.bias,
             activations_read=inputs,
             activations_written=self.out_features,
@@ -473,8 +473,8 @@ class Distances:
         operator = Operator(
             name=self.name,
             kind="distances",
-            multiply_adds=int(convolution.multiply_adds(1, self.classes, 1, inputs, 1)),
-            parameters=int(convolution.parameters(1, inputs, self.classes, 1)),
+            multiply_adds=int(roofline.multiply_adds(1, self.classes, 1, inputs, 1)),
+            parameters=int(roofline.parameters(1, inputs, self.classes, 1)),
             activations_read=inputs,
             activations_written=self.classes,
             activations_live=inputs + self.classes + also_live,

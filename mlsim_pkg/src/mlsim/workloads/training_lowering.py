@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from mlsim.equations import step
+from mlsim.equations import transformer
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.workloads.adapters import Adapted, LoRA, adapted
 from mlsim.workloads.blocks import Attention
@@ -456,5 +456,5 @@ def spared_multiply_adds(model: Transformer, adapters: LoRA, tokens: int, *, cau
 def _pairs(tokens: int, window: int, *, causal: bool) -> float:
     if not causal:
         return float(tokens * min(tokens, window))
-    unclipped = step.unclipped_tokens(window, 0, tokens)
-    return float(step.attention_pairs(unclipped, 0, tokens, window))
+    unclipped = transformer.unclipped_tokens(window, 0, tokens)
+    return float(transformer.attention_pairs(unclipped, 0, tokens, window))

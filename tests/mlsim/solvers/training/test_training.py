@@ -14,7 +14,7 @@ from refusals import answered
 from training_runs import CHIP, CLUSTER, MIXTURE, NODE, SMALL, exactly, train
 
 from mlsim import Engine, LoRA, Models, Training
-from mlsim.equations import run as equations
+from mlsim.equations import runs as equations
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.quantities import term
 

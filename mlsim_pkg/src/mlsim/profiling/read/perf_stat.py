@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsim.equations import timing
+from mlsim.equations import counters
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.tables import Locale, Source, find_locale, open_source
@@ -99,7 +99,7 @@ class PerfStat:
         NotMeasuredError
             If either was not counted.
         """
-        return float(timing.cycles_per_instruction(self["cycles"], self._instructions()))
+        return float(counters.cycles_per_instruction(self["cycles"], self._instructions()))
 
     @property
     def ipc(self) -> float:
@@ -111,7 +111,7 @@ class PerfStat:
             If either was not counted.
         """
         self._instructions()
-        return float(timing.instructions_per_cycle(self._cycles(), self["instructions"]))
+        return float(counters.instructions_per_cycle(self._cycles(), self["instructions"]))
 
     def _instructions(self) -> float:
         found = self["instructions"]
@@ -154,7 +154,7 @@ class PerfStat:
         for event in _MISSES:
             found = self.counters.get(event)
             if found is not None and found.value is not None:
-                return float(timing.miss_traffic(found.value, float(line)))
+                return float(counters.miss_traffic(found.value, float(line)))
         raise NotMeasuredError(
             f"no misses of the last cache were counted ({', '.join(_MISSES)}). Ask for them: perf "
             "stat -e LLC-load-misses -- COMMAND."
@@ -170,7 +170,7 @@ class PerfStat:
         """
         if not self.elapsed:
             raise NotMeasuredError("perf did not say how long the run took: add -e duration_time.")
-        return float(timing.used_bandwidth(self.traffic(line), self.elapsed))
+        return float(counters.used_bandwidth(self.traffic(line), self.elapsed))
 
     def bandwidth_use(self, memory_bandwidth: float, line: int = LINE) -> float:
         """Return the part of a memory's bandwidth (in B/s) that the run used.
@@ -180,7 +180,7 @@ class PerfStat:
         NotMeasuredError
             As `bandwidth`.
         """
-        return float(timing.bandwidth_use(self.bandwidth(line), memory_bandwidth))
+        return float(counters.bandwidth_use(self.bandwidth(line), memory_bandwidth))
 
     def words(self) -> list[str]:
         """Say what follows from the counters that are there, a line for each.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import Equation, epochs, equations_of
+from mlsim.equations import Equation, equations_of, roofline
 from mlsim.equations.roofline import throughput
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers.anatomy.runs import free, required
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Larger than any batch that one device takes.
 _MOST = 2**40
-EPOCHS: tuple[Equation, ...] = equations_of(epochs)
+EPOCHS: tuple[Equation, ...] = equations_of(roofline.EPOCHS)
 # An anatomy of the same network at another batch.
 At = Callable[[int], "Anatomy"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mlsim.equations.memory import memory_free
+from mlsim.equations.roofline import memory_free
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.forward import profile as forward

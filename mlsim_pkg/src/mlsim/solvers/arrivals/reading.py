@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from mlsim.equations import equations_of, plan, prompt_lines
+from mlsim.equations import arrivals, equations_of, plan
 from mlsim.solvers.arrivals.steady import Typical
 from mlsim.solvers.arrivals.step_times import StepTimes
 from mlsim.solvers.question import Known
@@ -124,7 +124,9 @@ class Reading:
             words = f"steps of {prompts:.3g} prompts, from the operators"
             found.add(words, prompts_together=prompts, prompts_time=self.together(prompts))
             found.add(words, prompt_time=self.further(prompts))
-            values = plan(equations_of(prompt_lines), found, ("prompts_beside",)).run(dict(found))
+            values = plan(equations_of(arrivals.PROMPT_LINES), found, ("prompts_beside",)).run(
+                dict(found)
+            )
             settled = max(1.0, 1.0 + values["prompts_beside"])
             if abs(settled - prompts) <= _ENOUGH * prompts:
                 break

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mlsim.equations import Equation, equations_of, plan, pools as physics, prompt_lines
+from mlsim.equations import Equation, arrivals, arrivals as physics, equations_of, plan
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import Loaded
@@ -149,8 +149,8 @@ class SplitLoaded(Loaded):
     @property
     def equations(self) -> tuple[Equation, ...]:
         """One equation for each quantity of two pools under load."""
-        of_pools = [each for each in equations_of(physics) if each.name not in _LEFT_OUT]
-        own = (*of_pools, *equations_of(prompt_lines))
+        of_pools = [each for each in equations_of(physics.POOLS) if each.name not in _LEFT_OUT]
+        own = (*of_pools, *equations_of(arrivals.PROMPT_LINES))
         rest = self.typical.equations(users=False)
         return (*own, *(each for each in rest if each.name not in _OF_ONE_POOL))
 

@@ -6,7 +6,7 @@ import math
 from functools import cached_property, lru_cache
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
-from mlsim.equations.plans import users_rate
+from mlsim.equations.arrivals import users_rate
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes
@@ -34,7 +34,7 @@ def equations_for(*, users: bool, speculates: bool = False) -> tuple[Equation, .
         "output_steps" if speculates else "output_rounds",
         *OBSERVED,
     )
-    return tuple(each for each in equations_of(arrivals) if each.name not in left_out)
+    return tuple(each for each in equations_of(arrivals.ARRIVALS) if each.name not in left_out)
 
 
 class Typical:

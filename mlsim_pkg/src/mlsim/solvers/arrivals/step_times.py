@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsim.equations.arrivals import cache_room
-from mlsim.equations.prefix_cache import cache_saved
-from mlsim.equations.speculation import draft_time_by_cost, expected_tokens, round_time
+from mlsim.equations.switches import cache_saved, draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
 from mlsim.software import HOST, without_host
 from mlsim.solvers.serving.phase import step_question

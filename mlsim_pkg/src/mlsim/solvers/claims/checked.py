@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from mlsim.equations.claimed import half_output
+from mlsim.equations.serving import half_output
 from mlsim.errors import WrongKindError
 from mlsim.solvers.answer import Report
 from mlsim.solvers.claims import claims_report

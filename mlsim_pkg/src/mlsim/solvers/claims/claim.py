@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.equations import claimed
+from mlsim.equations import serving
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.inputs import validate
 
@@ -94,7 +94,7 @@ class Claim:
         3.0
         """
         pair = (self.value, limit) if self.metric.rate else (limit, self.value)
-        return float(claimed.claim_excess(*pair))
+        return float(serving.claim_excess(*pair))
 
 
 def claims(given: Mapping[str, Any]) -> tuple[Claim, ...]:

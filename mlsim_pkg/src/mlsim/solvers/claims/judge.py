@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsim.equations.claimed import claimed_memory, claimed_share, weight_reading_share
+from mlsim.equations.serving import claimed_memory, claimed_share, weight_reading_share
 from mlsim.errors import NotMeasuredError
 from mlsim.solvers.claims.claim import FIRST, MFU, SAMPLES, Claim
 from mlsim.solvers.claims.machine import MOST_BATCH, Machine

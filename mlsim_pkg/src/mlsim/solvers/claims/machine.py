@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mlsim.equations.claimed import (
+from mlsim.equations.roofline import throughput, weight_memory
+from mlsim.equations.serving import (
     half_output,
     held_sequences,
     pooled_bandwidth,
     pooled_capacity,
     pooled_peak,
+    user_token_rate,
     weight_reading_time,
 )
-from mlsim.equations.memory import weight_memory
-from mlsim.equations.pipeline import model_flops_utilization
-from mlsim.equations.roofline import throughput
-from mlsim.equations.service import user_token_rate
+from mlsim.equations.training import model_flops_utilization
 from mlsim.hardware import Device
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.serving.serving import Serving

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsim.equations.claimed import device_share, pooled_capacity, weight_reading_time
 from mlsim.equations.roofline import throughput
+from mlsim.equations.serving import device_share, pooled_capacity, weight_reading_time
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.equations.claimed import allowed_bits
+from mlsim.equations.serving import allowed_bits
 from mlsim.errors import UnsupportedPrecisionError
 from mlsim.precision import precision
 from mlsim.solvers.claims.claim import MFU, Claim

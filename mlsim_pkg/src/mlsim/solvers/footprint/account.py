@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
-from mlsim.equations import Equation, energy, equations_of, footprint
+from mlsim.equations import Equation, energy, equations_of
 from mlsim.quantities import term
 from mlsim.solvers.footprint.entries import Entry
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Known, Question
 from mlsim.units import text
 
-FOOTPRINT = equations_of(energy, footprint)
+FOOTPRINT = equations_of(energy.ENERGY, energy.FOOTPRINT)
 RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
 
 # The more of these, the smaller the footprint.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.equations import from_records
+from mlsim.equations import energy
 from mlsim.errors import InvalidValueError, UnknownArgumentError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.infrastructure import EmbodiedCarbon
@@ -240,11 +240,11 @@ def _host_of(system: System | None, load: Load, systems: Shelf) -> dict[str, Ent
         )
     figures, devices = system.figures, system.devices
     most, tdp = figures["power.max"], system.device.figures["power.tdp"]
-    upper = from_records.host_share_max(most.si, devices, tdp.si)
+    upper = energy.host_share_max(most.si, devices, tdp.si)
     words = f"{system.name}: {most.text} for {devices} devices, less the {tdp.text} of each"
     idle, alone = figures.get("power.idle"), system.device.figures.get("power.idle")
     if idle and alone:
-        lower = from_records.host_share_idle(idle.si, devices, alone.si)
+        lower = energy.host_share_idle(idle.si, devices, alone.si)
         return {
             "host_idle_power": exactly(lower, f"{system.name}, idle: {idle.origin()}"),
             "host_max_power": exactly(upper, f"{words}, {most.origin()}"),
@@ -276,7 +276,7 @@ def _embodied(
     if record:
         figure = record.figures["carbon"]
         words = f"{record.name} ({record.covers}): {figure.origin()}"
-        share = from_records.embodied_share(figure.si, record.devices)
+        share = energy.embodied_share(figure.si, record.devices)
         found["embodied_per_device"] = exactly(share, words)
     elif embodied is not None:
         found["embodied_per_device"] = entry("embodied_per_device", embodied, shown="embodied")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from mlsim.equations import from_records
+from mlsim.equations import energy
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.infrastructure import CloudOperator, Grid
 from mlsim.infrastructure.cloud_operators import ACCOUNTS
@@ -120,7 +120,7 @@ def _contracts(operator: CloudOperator, grid: Grid | None, year: int | None) -> 
         # Few years have both a grid's figure and an operator's: the grid's last one is taken.
         "average_carbon_intensity": of(grid, "carbon_intensity", None),
         "contract_factor": exactly(
-            from_records.contract_factor(market.si, location.si), f"{origin}, {market.origin()}"
+            energy.contract_factor(market.si, location.si), f"{origin}, {market.origin()}"
         ),
     }
     return entries, f"grid of {grid.name}, contracts of {operator.name} {used}"
@@ -146,7 +146,7 @@ def _hour_factor(grid: Grid | None, hour: Any) -> tuple[Entry, str]:
     values = [float(grid.at(each).magnitude) for each in hours]
     day = grid.hourly
     assert day is not None  # or grid.at would have refused
-    shape = from_records.hour_factor(fmean(values), fmean(day.values))
+    shape = energy.hour_factor(fmean(values), fmean(day.values))
     shown = ", ".join(f"{each:02}" for each in hours)
     origin = (
         f"hour(s) {shown} ({day.clock}) over the mean of the typical day of {grid.name} "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.equations import from_records
+from mlsim.equations import energy
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.solvers.footprint.entries import Entry, entry, exactly
@@ -83,7 +83,7 @@ def limits(device: Device, idle: Any, full: Any, idle_share: IdleShare) -> tuple
     else:
         share, count = idle_share()
         words = f"estimate: the median of {count} devices, {share:.0%} of full power"
-        low, high = (from_records.estimated_idle_power(share, end) for end in (most.low, most.high))
+        low, high = (energy.estimated_idle_power(share, end) for end in (most.low, most.high))
         least = Entry(low, high, words)
     if least.high > most.low:
         raise InvalidValueError(

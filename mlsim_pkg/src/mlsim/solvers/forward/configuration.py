@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mlsim.equations import Equation, equations_of, memory, roofline
+from mlsim.equations import Equation, equations_of, roofline
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError, UnreachableError, unknown_name
 from mlsim.hardware import Device
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The equations of this question. Those of layers have been used when the model
 # was lowered; those of a language model's steps answer another.
-SOLVER = equations_of(roofline, memory)
+SOLVER = equations_of(roofline.ROOFLINE, roofline.MEMORY)
 
 # What a caller may give in place of what the data or the equations say.
 GIVABLE = (
@@ -48,9 +48,9 @@ MOST_KEPT = 256
 
 def lookups() -> tuple[Equation, ...]:
     """Return the equations of a network that looks rows of tables up."""
-    from mlsim.equations import lookup
+    from mlsim.equations import roofline
 
-    return equations_of(lookup)
+    return equations_of(roofline.LOOKUP)
 
 
 @lru_cache(maxsize=8)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from mlsim.equations import Equation, equations_of, on_chip as cache_equations
-from mlsim.equations.software import brought_bytes
+from mlsim.equations import Equation, equations_of, roofline as cache_equations
+from mlsim.equations.calibration import brought_bytes
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.hardware.relatives import Loan
@@ -142,7 +142,7 @@ class CalibratedConfiguration(Configuration):
 
 
 CACHE = "last_level_cache"
-KEPT = equations_of(cache_equations)
+KEPT = equations_of(cache_equations.ON_CHIP)
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim.equations import linear_layer_times as sides
+from mlsim.equations import linear_layer as sides
 from mlsim.errors import InvalidValueError, MlsimError, UnsupportedPrecisionError, unknown_name
 from mlsim.hardware.device import Device
 from mlsim.hardware.fastest_kernels import FASTEST

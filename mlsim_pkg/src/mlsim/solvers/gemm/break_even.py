@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from mlsim.equations import break_even as physics, equations_of
+from mlsim.equations import equations_of, linear_layer as physics
 from mlsim.equations.symbols import in_symbols, symbol, tex
 from mlsim.errors import InvalidValueError, UnreachableError, need
 from mlsim.quantities import term
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
     from mlsim.values.plain import Plain
 
-EQUATIONS = equations_of(physics)
+EQUATIONS = equations_of(physics.BREAK_EVEN)
 
 _SIDES = {"layer_rows": "M", "layer_outputs": "N", "layer_inputs": "K"}
 

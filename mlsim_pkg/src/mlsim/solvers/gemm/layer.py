@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mlsim.equations import (
-    Equation,
-    calibration,
-    equations_of,
-    linear_layer,
-    linear_layer_times,
-    memory,
-    product_kernels,
-    roofline,
-)
+from mlsim.equations import Equation, calibration, equations_of, kernels, linear_layer, roofline
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device import Device
 from mlsim.hardware.fastest_kernels import FASTEST
@@ -29,7 +20,14 @@ from mlsim.workloads.recipes import COLUMNS, LayerKernel, Recipe
 
 ROOFLINE, BOUND, CALIBRATED = "roofline", "bound", "calibrated"
 
-ALL = equations_of(linear_layer, linear_layer_times, roofline, memory, calibration, product_kernels)
+ALL = equations_of(
+    linear_layer.LINEAR_LAYER,
+    linear_layer.LINEAR_LAYER_TIMES,
+    roofline.ROOFLINE,
+    roofline.MEMORY,
+    calibration.CALIBRATION,
+    kernels.PRODUCT_KERNELS,
+)
 _BY_NAME = {each.name: each for each in ALL}
 # What every estimate has.
 _ALWAYS = (

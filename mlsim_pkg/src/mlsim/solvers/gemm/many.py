@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import linear_layer_times as physics
+from mlsim.equations import linear_layer as physics
 from mlsim.errors import InvalidValueError, MlsimError, UnreachableError, need
 from mlsim.hardware.device import Device
 from mlsim.solvers.gemm import rates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import linear_layer_times as sides
+from mlsim.equations import linear_layer as sides
 from mlsim.errors import UnsupportedPrecisionError
 from mlsim.hardware.fastest_kernels import Chosen, fastest, series_of
 from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import arrivals, plans
+from mlsim.equations import arrivals
 from mlsim.errors import MlsimError, Suggesting, unknown_name
 from mlsim.solvers.plan.origins import origin_of, scaled_result
 from mlsim.solvers.serving.phase import step_question
@@ -46,7 +46,7 @@ class Goals(Suggesting):
         steps = arrivals.output_steps(self.output_tokens, 1.0)
         first, each = (values[name] for name in ("time_to_first_token", "time_per_output_token"))
         latency = arrivals.request_latency(first, steps, each)
-        return replace(self, rate=float(plans.users_rate(self.users, self.think_time, latency)))
+        return replace(self, rate=float(arrivals.users_rate(self.users, self.think_time, latency)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +222,7 @@ def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | 
     decode, made = decoding(service, batch, goals.prompt_tokens + goals.output_tokens / 2)
     reading = reading_times(service, np.array([1.0, TOGETHER]))
     lone = float(reading[0])
-    prompt = plans.further_prompt_time(float(reading[1]), lone, float(TOGETHER))
+    prompt = arrivals.further_prompt_time(float(reading[1]), lone, float(TOGETHER))
     rate = arrivals.saturation_rate(batch, decode_steps(goals, made), decode, prompt)
     interval = arrivals.token_interval(decode, rate, prompt)
     met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
@@ -233,7 +233,7 @@ def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | 
     return {
         "running_requests": batch,
         "replica_rate": rate * schedulers_in(service),
-        "prompt_share": plans.prompt_share(rate, prompt),
+        "prompt_share": arrivals.prompt_share(rate, prompt),
         "time_per_output_token": arrivals.interval_per_token(interval, made),
         "time_to_first_token": first,
     }
@@ -340,11 +340,11 @@ def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option
 def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> dict[str, float]:
     """Return how many copies and devices it takes, and what that costs."""
     goals = goals.met_by(values)
-    copies = plans.replicas(goals.rate, values["replica_rate"])
+    copies = arrivals.replicas(goals.rate, values["replica_rate"])
     each = float(candidate.service.parallelism.devices)
-    load = plans.replica_load(goals.rate, copies)
-    devices = plans.fleet_devices(copies, each)
-    price = plans.fleet_price(devices, candidate.price)
+    load = arrivals.replica_load(goals.rate, copies)
+    devices = arrivals.fleet_devices(copies, each)
+    price = arrivals.fleet_price(devices, candidate.price)
     return {
         "required_rate": goals.rate,
         "replicas": float(copies),
@@ -361,9 +361,9 @@ def token_prices(price: float, share: float, goals: Goals) -> dict[str, float]:
     """Return what tokens cost of a fleet of which a share reads prompts."""
     rate = goals.rate
     return {
-        "output_token_price": plans.output_token_price(price, rate, goals.output_tokens),
-        "prompt_token_price": plans.prompt_token_price(price, share, rate, goals.prompt_tokens),
-        "answer_token_price": plans.answer_token_price(price, share, rate, goals.output_tokens),
+        "output_token_price": arrivals.output_token_price(price, rate, goals.output_tokens),
+        "prompt_token_price": arrivals.prompt_token_price(price, share, rate, goals.prompt_tokens),
+        "answer_token_price": arrivals.answer_token_price(price, share, rate, goals.output_tokens),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mlsim.equations import plans
+from mlsim.equations import arrivals, equations_of
 from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
 from mlsim.solvers.explain import Explanation
@@ -89,7 +89,7 @@ def question_of(option: Option) -> Question:
         known.add(words, device_price=option.candidate.price)
     both = option.name.removesuffix(f", {service.formats.name}")
     labels = {**service.labels, "hardware": both}
-    equations = [each for each in EQUATIONS.values() if each.module == plans.__name__]
+    equations = equations_of(arrivals.PLANS)
     return Question(known, tuple(each for each in equations if each.name in follows), labels)
 
 

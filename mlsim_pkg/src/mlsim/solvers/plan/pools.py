@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsim.equations import arrivals, plans, pools, prompt_lines
+from mlsim.equations import arrivals
 from mlsim.errors import MlsimError
 from mlsim.solvers.plan.options import (
     Candidate,
@@ -109,16 +109,16 @@ class _Both:
     def token_times(self, beside: Any, steps_ahead: float) -> Any:
         """Return the time per token, a row for each number of copies that read, by batch."""
         reads, one, between = self.reads, self.decodes, self.between
-        streams = pools.transfer_streams(reads.devices, one.devices)
-        sent = pools.transfer_time(1.0, self.size, streams, between.bandwidth)
+        streams = arrivals.transfer_streams(reads.devices, one.devices)
+        sent = arrivals.transfer_time(1.0, self.size, streams, between.bandwidth)
         if between.overlap:
             layers = float(one.candidate.service.model.layers)
-            sent = pools.layered_transfer_time(sent, layers, reads.alone)
-        return prompt_lines.split_token_time(
+            sent = arrivals.layered_transfer_time(sent, layers, reads.alone)
+        return arrivals.split_token_time(
             one.steps,
             one.step,
-            prompt_lines.cache_wait(sent, beside[:, None]),
-            prompt_lines.joining_wait(one.batch, steps_ahead, one.step),
+            arrivals.cache_wait(sent, beside[:, None]),
+            arrivals.joining_wait(one.batch, steps_ahead, one.step),
             self.goals.output_tokens,
         )
 
@@ -129,7 +129,7 @@ class _Both:
         goals, between, one, each = self.goals, self.between, self.decodes, self.reads
         stages = float(schedulers_in(one.candidate.service))
         per_token = arrivals.interval_per_token(one.step, one.made)
-        full = pools.decode_rate(one.batch, goals.output_tokens, per_token) * stages
+        full = arrivals.decode_rate(one.batch, goals.output_tokens, per_token) * stages
         in_time = np.where(times <= goals.per_token, full, 0.0)
         for place, batch in enumerate(in_time.argmax(axis=1).tolist()):
             most, each_rate = float(reading[place]), float(in_time[place, batch])
@@ -137,26 +137,26 @@ class _Both:
             left = between.copies(one.devices, count * each.devices)
             if not (most and each_rate) or left < 1:
                 continue
-            many = min(float(plans.replicas(min(most, goals.rate), each_rate)), left)
-            sent = pools.transfer_rate(
+            many = min(float(arrivals.replicas(min(most, goals.rate), each_rate)), left)
+            sent = arrivals.transfer_rate(
                 between.bandwidth, count, each.devices, many, one.devices, self.size
             )
-            rate = float(pools.split_rate(most, each_rate * many, sent))
+            rate = float(arrivals.split_rate(most, each_rate * many, sent))
             yield _Pair(
                 *(count, many, rate, each_rate * many),
                 self._bill(count, many, rate)["fleet_price"],
-                *(batch, times[place], pools.split_rate(most, full * many, sent)),
+                *(batch, times[place], arrivals.split_rate(most, full * many, sent)),
             )
 
     def _bill(self, copies: float, many: float, rate: float) -> dict[str, float]:
         """Return what a fleet costs: as many pairs of pools as the required rate takes."""
         each, one = self.reads, self.decodes
-        times = float(plans.replicas(self.goals.rate, rate))
-        read = plans.fleet_devices(times, copies * each.devices)
-        other = plans.fleet_devices(times, many * one.devices)
-        prefill = plans.fleet_price(read, each.candidate.price)
-        decode = plans.fleet_price(other, one.candidate.price)
-        price = plans.pools_price(prefill, decode)
+        times = float(arrivals.replicas(self.goals.rate, rate))
+        read = arrivals.fleet_devices(times, copies * each.devices)
+        other = arrivals.fleet_devices(times, many * one.devices)
+        prefill = arrivals.fleet_price(read, each.candidate.price)
+        decode = arrivals.fleet_price(other, one.candidate.price)
+        price = arrivals.pools_price(prefill, decode)
         return {"replicas": times, "prefill_price": prefill, "fleet_price": price}
 
     def option(self, pair: _Pair) -> Option:
@@ -164,10 +164,10 @@ class _Both:
         each, one, goals = self.reads, self.decodes, self.goals
         bill = self._bill(pair.copies, pair.decode_copies, pair.rate)
         prefill = bill.pop("prefill_price")
-        devices = pools.pool_devices(pair.copies, each.devices, pair.decode_copies, one.devices)
+        devices = arrivals.pool_devices(pair.copies, each.devices, pair.decode_copies, one.devices)
         first, _ = each.waits(pair.rate, pair.copies)
-        share = plans.pool_share(prefill, bill["fleet_price"])
-        load = plans.replica_load(goals.rate, bill["replicas"])
+        share = arrivals.pool_share(prefill, bill["fleet_price"])
+        load = arrivals.replica_load(goals.rate, bill["replicas"])
         times = {
             "running_requests": float(one.batch[pair.batch]),
             "replica_rate": pair.rate,
@@ -181,7 +181,7 @@ class _Both:
             **bill,
             "replica_use": float(arrivals.saturation_share(load, pair.rate)),
             "replica_devices": devices,
-            "fleet_devices": float(plans.fleet_devices(bill["replicas"], devices)),
+            "fleet_devices": float(arrivals.fleet_devices(bill["replicas"], devices)),
             **token_prices(bill["fleet_price"], share, goals),
             "margin": margin_of(times, goals),
             "prefill_copies": pair.copies,
@@ -204,7 +204,7 @@ class _Both:
             f"prefill on {pool_words(each.candidate.service, 1)}, decode on "
             f"{pool_words(service, 1)}, {service.formats.name}"
         )
-        devices = pools.pool_devices(1.0, each.devices, 1.0, one.devices)
+        devices = arrivals.pool_devices(1.0, each.devices, 1.0, one.devices)
         if devices > room:
             why = f"a copy of each takes {devices:,.0f} devices, and {room:,.0f} are joined"
             return Refused(one.candidate, name, why, split=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mlsim.equations import equations_of, plan, prompt_lines
+from mlsim.equations import arrivals, equations_of, plan
 from mlsim.errors import MlsimError
 from mlsim.solvers.plan.options import (
     Candidate,
@@ -77,7 +77,7 @@ class Readers:
     @property
     def alone_first_token(self) -> float:
         """Time to the first token of a request that waits for nobody, in s."""
-        return float(prompt_lines.split_first_token(self.path, 0.0, self.alone))
+        return float(arrivals.split_first_token(self.path, 0.0, self.alone))
 
     def saturation(self, copies: Any) -> Any:
         """Prompts a second of so many copies that are never idle."""
@@ -114,7 +114,7 @@ class Readers:
         }
         names = ("prompts_together", "prompts_time", "prompt_time")
         wanted = ("split_first_token", "prompts_beside")
-        made = plan(equations_of(prompt_lines), {*known, *names}, wanted)
+        made = plan(equations_of(arrivals.PROMPT_LINES), {*known, *names}, wanted)
         prompts = np.ones(rate.shape)
         for _ in range(_ROUNDS):
             asked = (prompts, self._together(prompts), self._further(prompts))

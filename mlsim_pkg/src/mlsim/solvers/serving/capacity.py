@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlsim.equations import offload, prefix_cache, serving_counts as counts
+from mlsim.equations import serving as counts, switches
 from mlsim.equations.functions import maximum, minimum, total
-from mlsim.equations.service import cache_tokens
+from mlsim.equations.serving import cache_tokens
 from mlsim.errors import WrongKindError
 from mlsim.solvers.serving.service import Service
 
@@ -37,7 +37,7 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     if states:
         left = counts.memory_beside_states(left, states, resident)
     if service.switches.prefix_count is not None:
-        left = prefix_cache.memory_beside_prefixes(left, value("cache_saved"))
+        left = switches.memory_beside_prefixes(left, value("cache_saved"))
     each = counts.step_token_memory(element, value("live_elements"), batch)
 
     def beside(activations: Any) -> Any:
@@ -119,7 +119,9 @@ def _kept(service: Service, layers: Any, *, drafted: bool = False) -> Any:
     if on.offload is None and on.draft is None:
         return layers
     offloaded = on.offload.cache if on.offload else 0.0
-    return offload.layers_cache_on_device(layers, offloaded, _of_draft(service) if drafted else 0.0)
+    return switches.layers_cache_on_device(
+        layers, offloaded, _of_draft(service) if drafted else 0.0
+    )
 
 
 def _of_draft(service: Service) -> Any:

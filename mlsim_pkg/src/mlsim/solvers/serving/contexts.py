@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim.equations import serving_counts as counts
+from mlsim.equations import serving as counts
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mlsim.equations import serving_counts
+from mlsim.equations import serving
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known
@@ -55,7 +55,7 @@ def _add_model(known: Known, service: Service) -> None:
     words = f"{model.name}, from its architecture ({model.source})"
     operators = model.operators(parallelism)
     live = "token_live_elements" if service.spread else "live_elements"
-    logits = serving_counts.sharded_logits(float(model.vocabulary), parallelism.tensor)
+    logits = serving.sharded_logits(float(model.vocabulary), parallelism.tensor)
     known.add(
         words,
         model_cached_elements=float(model.model_cached_elements if model.decoder else 0),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import nodes, serving_counts, spread_sequences
+from mlsim.equations import links, serving
 from mlsim.solvers.formats import Formats, kept_bytes
 from mlsim.solvers.question import Origin, recorded
 from mlsim.systems import Cluster, Placement, System
@@ -49,7 +49,7 @@ def _shared(service: Service) -> Any:
     def share(operator: StepOperator) -> StepOperator:
         if not operator.cached_elements:
             return operator
-        held = spread_sequences.context_cached_elements(operator.cached_elements, sharing)
+        held = serving.context_cached_elements(operator.cached_elements, sharing)
         return replace(operator, cached_elements=float(held))
 
     return share
@@ -103,9 +103,9 @@ def _collective(operator: StepOperator, lies: Placement) -> Iterator[StepOperato
         return
     ring = (operator.link_elements, float(lies.size), float(lies.members))
     if lies.members > 1:
-        inside = nodes.inside_ring_elements(*ring)
+        inside = links.inside_ring_elements(*ring)
         yield replace(operator, link_elements=float(inside), link_group=lies.members)
-    outside = nodes.between_ring_elements(*ring, float(lies.groups))
+    outside = links.between_ring_elements(*ring, float(lies.groups))
     yield _between(operator, link_elements=float(outside), link_group=lies.groups)
 
 
@@ -114,12 +114,12 @@ def _experts(service: Service, operator: StepOperator, lies: Placement) -> Itera
         yield operator
         return
     layout = service.parallelism
-    near = float(nodes.near_share(float(lies.members), float(layout.expert_replicas)))
+    near = float(links.near_share(float(lies.members), float(layout.expert_replicas)))
     if near:
-        elements = nodes.near_exchange_elements(operator.link_elements, near)
+        elements = links.near_exchange_elements(operator.link_elements, near)
         together = lies.members * layout.tensor
         yield replace(operator, link_elements=float(elements), link_group=together)
-    elements = nodes.far_exchange_elements(operator.link_elements, near)
+    elements = links.far_exchange_elements(operator.link_elements, near)
     yield _between(operator, link_elements=float(elements))
 
 
@@ -128,7 +128,7 @@ def sent_bytes(formats: Formats, operator: StepOperator) -> float:
     kept = kept_bytes(formats.activations)
     if not operator.name.startswith(_EXPERTS):
         return kept
-    return float(serving_counts.exchanged_bytes_per_element(formats.activations.bytes, kept))
+    return float(serving.exchanged_bytes_per_element(formats.activations.bytes, kept))
 
 
 def link_rate(system: System | Cluster, operator: StepOperator) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from mlsim.equations import serving_counts
-from mlsim.equations.software import device_scores
+from mlsim.equations import serving
+from mlsim.equations.calibration import device_scores
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.precision import Precision
@@ -55,13 +55,13 @@ def calibrated_columns(
         "outputs": tuple(
             0.0
             if routed
-            else float(serving_counts.side_by_side_outputs(each.outputs, chosen))
+            else float(serving.side_by_side_outputs(each.outputs, chosen))
             if each.kind == EXPERTS
             else float(each.outputs)
             for each in operators
         ),
         "product_depth": tuple(
-            float(serving_counts.depth_of_product(each.token_multiply_adds, each.outputs))
+            float(serving.depth_of_product(each.token_multiply_adds, each.outputs))
             for each in operators
         ),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import serving_counts
+from mlsim.equations import serving
 from mlsim.hardware import Device
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
@@ -145,7 +145,7 @@ def _bytes_per_parameter(operator: StepOperator, formats: Formats) -> float:
     if not operator.wide_parameters or narrow == WIDE_BYTES:
         return narrow
     return float(
-        serving_counts.mixed_bytes_per_parameter(
+        serving.mixed_bytes_per_parameter(
             float(operator.parameters), float(operator.wide_parameters), narrow, WIDE_BYTES
         )
     )

@@ -14,15 +14,11 @@ from mlsim.equations import (
     Equation,
     Plan,
     equations_of,
-    expert_kernels,
+    kernels,
     plan,
-    recurrent,
     roofline,
-    service,
-    shared_cache,
-    spread_sequences,
-    state_kernels,
-    step,
+    serving,
+    transformer,
 )
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
@@ -31,13 +27,15 @@ from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.solvers.serving.switched import choose
 
 # A step has its own counts of work and traffic, and its own sum of times.
-_OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
-_SHARED = tuple(each for each in equations_of(roofline) if each.yields not in _OWN)
-_ROOFLINE_LATENCY = tuple(each for each in equations_of(roofline) if each.yields == "latency")
+_OWN = {each.yields for each in equations_of(transformer.STEP, serving.SERVICE)} | {"throughput"}
+_SHARED = tuple(each for each in equations_of(roofline.ROOFLINE) if each.yields not in _OWN)
+_ROOFLINE_LATENCY = tuple(
+    each for each in equations_of(roofline.ROOFLINE) if each.yields == "latency"
+)
 
 # What a model with states keeps and moves, and not what counts the work of a layer.
 _STATES = ("operator_cache_and_state", "cache_and_state_bytes", "states_moved")
-_RECURRENT = tuple(each for each in equations_of(recurrent) if each.name in _STATES)
+_RECURRENT = tuple(each for each in equations_of(transformer.RECURRENT) if each.name in _STATES)
 
 # What experts take as kernels of their own, beside the counts of their tokens.
 _ROUTED = {
@@ -52,22 +50,24 @@ _ROUTED_TOO = (
     *("expert_fill", "expert_pass_time"),
 )
 _EXPERTS = tuple(
-    each for each in equations_of(expert_kernels) if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
+    each
+    for each in equations_of(kernels.EXPERT_KERNELS)
+    if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
 )
 
 # What states take as kernels of their own, where a prompt goes through them in chunks.
-_SCANNED = tuple(each for each in equations_of(state_kernels) if each.name != "state_time")
+_SCANNED = tuple(each for each in equations_of(kernels.STATE_KERNELS) if each.name != "state_time")
 
 SERVING = (
     *_SHARED,
-    *equations_of(step, service, shared_cache),
+    *equations_of(transformer.STEP, serving.SERVICE, transformer.SHARED_CACHE),
     *_ROOFLINE_LATENCY,
     *_RECURRENT,
 )
 
 
 # What holds where devices share sequences, or experts are chosen unevenly.
-SPREAD = equations_of(spread_sequences)
+SPREAD = equations_of(serving.SPREAD_SEQUENCES)
 _SPREAD_CHOSEN = {
     each.yields: each.name
     for each in SPREAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsim.equations import equations_of, pools
+from mlsim.equations import arrivals, equations_of
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.solvers.question import Known, Origin, recorded
 from mlsim.solvers.serving.phase import step_question
@@ -62,7 +62,7 @@ class Pools:
     def equations(self) -> tuple[Any, ...]:
         """One equation for each quantity."""
         left = "serial_transfer_time" if self.pool.overlap else "layered_transfer_time"
-        return tuple(each for each in equations_of(pools) if each.name != left)
+        return tuple(each for each in equations_of(arrivals.POOLS) if each.name != left)
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ def _check_room(decode: Service, pool: PrefillPool) -> None:
     if pool.hardware is not None:
         return
     needed = int(
-        pools.pool_devices(pool.copies, pool.parallelism.devices, 1, decode.parallelism.devices)
+        arrivals.pool_devices(pool.copies, pool.parallelism.devices, 1, decode.parallelism.devices)
     )
     there = where.devices if where else 1
     if needed > there:

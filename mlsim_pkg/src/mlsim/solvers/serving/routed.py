@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlsim.equations import expert_kernels
+from mlsim.equations import kernels
 from mlsim.hardware.measured_experts import expert_constants
 from mlsim.hardware.relatives import Relatives
 from mlsim.solvers.formats import WIDE_BYTES
@@ -69,9 +69,7 @@ def marks(service: Service, operators: tuple[StepOperator, ...]) -> dict[str, tu
     return {
         "routed_mark": tuple(float(each.kind == EXPERTS) for each in operators),
         "passed_bytes": tuple(
-            float(
-                expert_kernels.passed_bytes(WIDE_BYTES, hidden, branches.get(each.name, 1.0), width)
-            )
+            float(kernels.passed_bytes(WIDE_BYTES, hidden, branches.get(each.name, 1.0), width))
             if each.kind == EXPERTS
             else 0.0
             for each in operators
@@ -82,7 +80,7 @@ def marks(service: Service, operators: tuple[StepOperator, ...]) -> dict[str, tu
 def _width(service: Service) -> float:
     experts, parallelism = service.model.experts, service.parallelism
     size = float(experts.size) if experts else 0.0
-    return float(expert_kernels.expert_width(size, parallelism.tensor, parallelism.expert))
+    return float(kernels.expert_width(size, parallelism.tensor, parallelism.expert))
 
 
 def add_experts(known: Known, service: Service, experts: Experts) -> None:
@@ -90,7 +88,7 @@ def add_experts(known: Known, service: Service, experts: Experts) -> None:
     measured, parallelism = service.table.cache["routed"], service.parallelism
     if measured is None:
         return
-    own = expert_kernels.own_experts(float(experts.count), parallelism.expert)
+    own = kernels.own_experts(float(experts.count), parallelism.expert)
     known.add(
         f"layout: {parallelism}",
         expert_parallel=float(parallelism.expert),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations.serving_counts import middle_cached_tokens
+from mlsim.equations.serving import middle_cached_tokens
 from mlsim.errors import WrongKindError
 from mlsim.solvers.answer import DOES_NOT_FIT, Answer, Report, plain
 from mlsim.solvers.load import Load

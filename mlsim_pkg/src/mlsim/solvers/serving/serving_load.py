@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mlsim.equations import serving_counts as counts
-from mlsim.equations.from_records import utilisation
+from mlsim.equations import serving as counts
+from mlsim.equations.energy import utilisation
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.contexts import decode_contexts, filling_share
 from mlsim.solvers.serving.phase import equations_for, step_question

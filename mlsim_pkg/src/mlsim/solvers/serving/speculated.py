@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from mlsim.equations import speculation as rounds
+from mlsim.equations import switches as rounds
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer, Report, plain
 from mlsim.solvers.question import Known, Question

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mlsim.equations import (
-    Equation,
-    equations_of,
-    offload,
-    prefix_cache,
-    served_adapters,
-    speculation,
-)
+from mlsim.equations import Equation, equations_of, switches
 
 # The plain equation of each quantity that a switch may have another one for.
 _PLAIN = {
@@ -27,12 +20,14 @@ _PLAIN = {
 BESIDE = ("memory_beside_prefixes", "layers_cache_on_device", "checked_logits", "one_way_rate")
 ROUND = tuple(
     each
-    for each in equations_of(speculation)
+    for each in equations_of(switches.SPECULATION)
     if each.name not in ("drafted_first_token", "checked_logits")
 )
 _SWITCHED = tuple(
     each
-    for each in equations_of(offload, prefix_cache, served_adapters, speculation)
+    for each in equations_of(
+        switches.OFFLOAD, switches.PREFIX_CACHE, switches.SERVED_ADAPTERS, switches.SPECULATION
+    )
     if each.name not in BESIDE and each not in ROUND
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import offload as away, prefix_cache, speculation as rounds
+from mlsim.equations import switches, switches as away, switches as rounds
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.switched import HOST_LINK
 from mlsim.workloads.adapters import LoRA, adapter_operators
@@ -155,8 +155,8 @@ class Switches:
         """Return how many tokens of a prompt prefill works on, and how many are cached."""
         if not self.has_prefix:
             return prompt_tokens, 0.0
-        cached = prefix_cache.prefix_tokens(self.prefix_share, prompt_tokens)
-        return prefix_cache.uncached_tokens(prompt_tokens, cached), cached
+        cached = switches.prefix_tokens(self.prefix_share, prompt_tokens)
+        return switches.uncached_tokens(prompt_tokens, cached), cached
 
     def words(self) -> Mapping[str, str]:
         """Return what is switched on, in words, by name."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from mlsim.equations import link
+from mlsim.equations import links
 from mlsim.solvers.calibrated import in_program, start_of
 from mlsim.solvers.training.job import Job
 from mlsim.systems import placement
@@ -74,7 +74,7 @@ def _placed(job: Job, row: Kernel) -> Kernel:
     lies = placement(row.link_span or 1, row.link_stride, job.node_devices)
     if not row.collective or lies.groups == 1:
         return row
-    hops = link.two_level_hops(row.link_hops, row.link_span, lies.members, lies.groups)
+    hops = links.two_level_hops(row.link_hops, row.link_span, lies.members, lies.groups)
     return replace(row, link_hops=int(hops))
 
 
@@ -85,7 +85,7 @@ def _exchange_bandwidth(job: Job, row: Kernel) -> float:
     if not row.collective or lies.groups == 1 or job.node is None:
         return one
     inside = job.node.link_bandwidth(max(2, lies.members))
-    return float(link.two_level_bandwidth(lies.members, lies.groups, inside, one))
+    return float(links.two_level_bandwidth(lies.members, lies.groups, inside, one))
 
 
 def _calibrated_columns(job: Job, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:

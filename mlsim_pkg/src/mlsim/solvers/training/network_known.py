@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mlsim.equations.pipeline import training_micro_batches
+from mlsim.equations.training import training_micro_batches
 from mlsim.precision import PRECISIONS
 from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known, recorded

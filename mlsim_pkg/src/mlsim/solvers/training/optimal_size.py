@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from mlsim import records
-from mlsim.equations import equations_of, run
+from mlsim.equations import equations_of, runs
 from mlsim.errors import InvalidValueError
 from mlsim.records import Figure
 from mlsim.solvers.answer import Answer, Report
@@ -21,7 +21,7 @@ FILE = records.DATA / "scaling.toml"
 
 OPTIMAL = tuple(
     each
-    for each in equations_of(run)
+    for each in equations_of(runs.RUN)
     if each.name in ("flops_per_parameter_token", "optimal_parameters", "optimal_tokens")
 )
 

@@ -6,24 +6,25 @@ from functools import lru_cache
 
 from mlsim.equations import (
     Equation,
-    adapters,
     calibration,
-    collective,
     equations_of,
-    network_training,
-    pipeline,
+    links,
     roofline,
-    run,
-    service,
-    step,
-    step_parts,
+    runs,
+    serving,
     training,
-    training_bound,
-    training_memory,
+    transformer,
 )
 
 _OWN = equations_of(
-    training, collective, pipeline, step_parts, training_memory, run, training_bound, adapters
+    training.TRAINING,
+    links.COLLECTIVE,
+    training.PIPELINE,
+    training.STEP_PARTS,
+    training.TRAINING_MEMORY,
+    runs.RUN,
+    runs.TRAINING_BOUND,
+    runs.ADAPTERS,
 )
 # Where adapters are trained beside a frozen model, what takes the place of which equation. Of
 # each pair, the first holds where all weights are trained.
@@ -58,7 +59,12 @@ _SHARED = (
     "usable_memory",
     "usable_memory_free",
 )
-_BY_NAME = {each.name: each for each in equations_of(roofline, calibration, step, service)}
+_BY_NAME = {
+    each.name: each
+    for each in equations_of(
+        roofline.ROOFLINE, calibration.CALIBRATION, transformer.STEP, serving.SERVICE
+    )
+}
 TRAINING = (*(_BY_NAME[name] for name in _SHARED), *_OWN)
 # What holds of a network of layers too, whose devices share neither layers nor sequences.
 _OF_NETWORKS = (
@@ -93,7 +99,7 @@ _PARTS = frozenset(
 _CANDIDATES = {each.name: each for each in TRAINING} | _BY_NAME
 NETWORK_TRAINING = (
     *(_CANDIDATES[name] for name in _OF_NETWORKS),
-    *equations_of(network_training),
+    *equations_of(runs.NETWORK_TRAINING),
 )
 COLLECTIVES = ("ring", "hierarchical", "tree")
 

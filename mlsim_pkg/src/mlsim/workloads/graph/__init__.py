@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from mlsim.equations.step import expert_share
+from mlsim.equations.transformer import expert_share
 from mlsim.errors import InvalidValueError, unknown_name
 
 # What a node may be. The first three are matrix products.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from mlsim.equations import step
+from mlsim.equations import transformer
 from mlsim.equations.transformer import stream_multiply_adds
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, Recurrent
 from mlsim.workloads.graph.fuse import BY_ROW, GATE, PROJECTION
@@ -92,7 +92,7 @@ class TokenWiring(Wiring):
         window, square = min(window, self.tokens), self.tokens**2
         found = self.tokens * window
         if self.causal:
-            found = int(step.attention_pairs(window, 0, self.tokens, window))
+            found = int(transformer.attention_pairs(window, 0, self.tokens, window))
         return found, square - found
 
 
