@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,13 +31,14 @@ def told(capsys: pytest.CaptureFixture[str], command: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_zoo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_zoo_and_a_sweep_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     one = json.loads(told(capsys, "zoo resnet50 --json"))
     assert one["parameters"] == {"value": 25_557_032, "unit": "parameter"}
     kinds = {"models", "devices", "systems", "clusters", "grids", "data_centres", "regions"}
     assert set(json.loads(told(capsys, "zoo --json"))) == kinds
     rows = json.loads(told(capsys, "sweep ResNet50 V100,A100 --json"))
     assert [row["formats_assumed"] for row in rows] == ["fp16, since no other was given"] * 2
+    assert '"rows": 1' in told(capsys, f"sweep ResNet50 A100 --out {tmp_path / 'swept'} --json")
 
 
 def test_serve_takes_every_combination_of_several(capsys: pytest.CaptureFixture[str]) -> None:

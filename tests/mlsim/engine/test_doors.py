@@ -171,7 +171,11 @@ def test_layouts_that_a_plan_tries() -> None:
         *((4, 1, 1, 1, 1), (4, 1, 1, 1, 4)),
     ]
     assert max(each[0] for each in named(experts, Models.Llama3_8B, 4096)) == 64
-    assert (sizes("stages", [2, 1, 2]), sizes("stages", 3), listed((1, 2))) == ([2, 1], [3], [1, 2])
+    assert (
+        sizes("pipeline_parallel", [2, 1, 2]),
+        sizes("pipeline_parallel", 3),
+        listed((1, 2)),
+    ) == ([2, 1], [3], [1, 2])
     # A device is its largest node; two chips of one node are once there.
     hopper, node, ampere = Hardware.Cloud.H100, Systems.HGX_H100, Hardware.Cloud.A100
     assert once([node, ampere, hopper, ampere]) == [node, ampere]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlsim.engine.keywords import service_of
-from mlsim.engine.rents import Prices
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
+from mlsim.measured.failures_and_prices import TERMS, Price, prices
+from mlsim.parameters import check, validate
 from mlsim.solvers.formats import formats
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.planned import OBJECTIVES
@@ -18,14 +19,11 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler
 from mlsim.systems.system import link_rate
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.requests import check_count
 from mlsim.workloads.steps import Parallelism
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Systems
 
 Where = Device | System | Cluster
-# Whether all devices do both, some only read prompts, or whichever is better.
-POOLS = ("one", "two", "either")
 _MOST_TENSOR = 64
 
 
@@ -44,7 +42,7 @@ class Search:
     imbalance
         Tokens of the busiest device with experts over the mean, where experts are spread.
     pools
-        One of `POOLS`.
+        Whether all devices do both, some only read prompts, or whichever is better.
     prefill_hardware
         Where prompts are read, if elsewhere.
     link_bandwidth, overlap
@@ -219,7 +217,7 @@ def sizes(name: str, given: Any) -> list[int]:
     InvalidValueError
         If one is no whole number from 1 up.
     """
-    return list(dict.fromkeys(check_count(name, each, most=4096) for each in listed(given)))
+    return list(dict.fromkeys(check(name, each) for each in listed(given)))
 
 
 def pools_of(
@@ -232,12 +230,8 @@ def pools_of(
     InvalidValueError
         If it can't be, or contradicts itself.
     """
-    if pools not in POOLS:
-        raise InvalidValueError(
-            f"pools must be one of {', '.join(POOLS)}, not {pools!r}.{nearest(str(pools), POOLS)}"
-        )
-    if not isinstance(prefill_overlap, bool):
-        raise InvalidValueError(f"prefill_overlap must be True or False, not {prefill_overlap!r}.")
+    check("pools", pools)
+    check("prefill_overlap", prefill_overlap)
     said = {
         "prefill_hardware": prefill_hardware is not None,
         "prefill_link_bandwidth": prefill_link_bandwidth is not None,
@@ -261,3 +255,92 @@ def pools_of(
         "link_bandwidth": link,
         "overlap": prefill_overlap,
     }
+
+
+class Prices:
+    """What a device costs per time, and in whose words."""
+
+    def __init__(self, objective: str, provider: str | None, terms: str, given: Any) -> None:
+        self.objective, self.provider, self.terms = check("objective", objective), provider, terms
+        if terms not in TERMS:
+            raise InvalidValueError(f"terms {terms!r} are none of {', '.join(TERMS)}.")
+        self.given: dict[str, Any] = {}
+        self.same: Any = None
+        if isinstance(given, dict):
+            for name, value in given.items():
+                _price(value)
+                self.given[resolve.device(name).key] = value
+        elif given is not None:
+            _price(given)
+            self.same = given
+        if provider is not None and not prices(provider=provider):
+            known = sorted({row.provider for row in prices()})
+            raise InvalidValueError(
+                f"no prices of {provider!r} are on record.{nearest(provider, known)} "
+                f"There are those of {', '.join(known)}."
+            )
+
+    def check_asked(self, hardware: Iterable[Device | System | Cluster]) -> None:
+        """Refuse the price of a device that isn't tried.
+
+        Raises
+        ------
+        InvalidValueError
+            If one is given.
+        """
+        tried = [each if isinstance(each, Device) else each.device for each in hardware]
+        keys = [each.key for each in tried]
+        for key in self.given:
+            if key not in keys:
+                name = resolve.device(key).name
+                raise InvalidValueError(
+                    f"price has {name}, which is not tried: hardware has "
+                    f"{', '.join(dict.fromkeys(each.name for each in tried))}. Add it there, or "
+                    "leave its price out."
+                )
+
+    def devices(self) -> list[Device]:
+        """All devices that have a price."""
+        keys = dict.fromkeys((*(row.device for row in self._rows(None)), *self.given))
+        return [resolve.device(key) for key in keys]
+
+    def _rows(self, device: Device | None) -> list[Price]:
+        found = prices(device=device, provider=self.provider)
+        # What a provider asked before for the same product is no price any more.
+        newest: dict[tuple[str, str], Price] = {}
+        for row in sorted(found, key=lambda row: row.date):
+            if row.terms == self.terms:
+                newest[row.provider, row.product] = row
+        return list(newest.values())
+
+    def of(self, device: Device) -> tuple[float, str] | None:
+        """Return what one device costs per time, or None where nobody says."""
+        if self.objective == "devices":
+            return 1.0, "devices are counted"
+        if self.objective == "energy":
+            power = device.power.tdp
+            if power is None:
+                return None
+            return float(power.to("W").magnitude), f"full power of one device: {power:~P}"
+        given = self.given.get(device.key, self.same)
+        if given is not None:
+            return _price(given), f"given: {given} for one device"
+        rows = self._rows(device)
+        if not rows:
+            return None
+        least = min(rows, key=lambda row: row.per_device.to("USD/s").magnitude)
+        return float(least.per_device.to("USD/s").magnitude), (
+            f"{least.per_device:.2f} for one {device.name}, {least.provider}, {least.terms}, "
+            f"{least.date} ({least.source})"
+        )
+
+
+def _price(given: Any) -> float:
+    """Return a price that is given in USD/s; refuse what is no price."""
+    found = validate("device_price", given)
+    if getattr(found, "ndim", 0):
+        raise InvalidValueError(
+            f"device_price must be one price, or one by device as {{'H100': '2 USD/h'}}, not "
+            f"{given!r}."
+        )
+    return float(found)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mlsim.engine.keywords import service_of, with_prefixes
-from mlsim.errors import InvalidValueError, WrongKindError, check_whole, need
+from mlsim.errors import InvalidValueError, WrongKindError, need
 from mlsim.hardware import Device
+from mlsim.parameters import CALIBRATED, check, validate
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.asked import Loaded, one_arrival
 from mlsim.solvers.arrivals.loaded import LoadedService
-from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
@@ -27,7 +27,6 @@ from mlsim.workloads.requests import (
     Offload,
     Requests,
     Speculation,
-    check_count,
     lengths,
 )
 from mlsim.workloads.traces import read_trace
@@ -171,20 +170,20 @@ def load(
     _used(
         ways,
         {
-            "burstiness": not_negative("burstiness", burstiness) != 1,
-            "think_time": not_negative("think_time", think_time) > 0,
-            "constant": _whether("constant", constant),
+            "burstiness": check("burstiness", burstiness) != 1,
+            "think_time": check("think_time", think_time) > 0,
+            "constant": check("constant", constant),
             "requests": requests not in (None, burst),
         },
     )
     coming, pace = _requests(
         ways,
         (lengths(prompt_tokens), lengths(output_tokens, "output_tokens")),
-        count=None if requests is None else check_count("requests", requests),
+        count=None if requests is None else check("requests", requests),
         burstiness=float(burstiness),
         think_time=float(think_time),
         constant=constant,
-        seed=check_seed(seed),
+        seed=check("seed", seed),
     )
     served = resolve.transformer(model)
     if coming.lengths and coming.mean_prompt + coming.mean_output <= served.context:
@@ -254,7 +253,7 @@ def _requests(
         coming = arriving.at_rate(rate, *sizes, count=followed, burstiness=burstiness, seed=seed)
         return coming, rate if burstiness == 1 else None
     if given["users"] is not None:
-        users = check_count("users", given["users"], most=100_000)
+        users = check("users", given["users"], "load")
         followed = count or users * FOLLOWED_PER_USER
         return (
             arriving.of_users(
@@ -267,7 +266,7 @@ def _requests(
             ),
             None,
         )
-    return arriving.at_once(check_count("burst", given["burst"]), *sizes, seed=seed), None
+    return arriving.at_once(check("burst", given["burst"]), *sizes, seed=seed), None
 
 
 def _of_trace(
@@ -298,22 +297,6 @@ def _rate(value: Any) -> Any:
     return validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
 
 
-def not_negative(name: str, value: Any) -> float:
-    """Return a plain number from 0 up."""
-    import math
-
-    whole = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not whole or not math.isfinite(value) or value < 0:
-        raise InvalidValueError(f"{name} must be a number from 0 up, not {value!r}.")
-    return float(value)
-
-
-def _whether(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
-    return value
-
-
 def limited(rule: Scheduler, running: Any, tokens: Any = None) -> Scheduler:
     """Return a scheduler with the limits that are given; on a device it has its own, else.
 
@@ -324,13 +307,5 @@ def limited(rule: Scheduler, running: Any, tokens: Any = None) -> Scheduler:
     """
     given = {"running_limit": running, "tokens_per_step": tokens}
     return rule.with_limits(
-        **{
-            name: None if value is None else check_count(name, value, most=100_000)
-            for name, value in given.items()
-        }
+        **{name: None if value is None else check(name, value) for name, value in given.items()}
     )
-
-
-def check_seed(value: Any) -> int:
-    """Return a seed: a whole number from 0 up."""
-    return check_whole("seed", value, least=0)

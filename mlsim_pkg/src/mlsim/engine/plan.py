@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.keywords import SWITCHES
-from mlsim.engine.layouts import Search, listed, once, pools_of, sizes
-from mlsim.engine.load import limited, not_negative
+from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
+from mlsim.engine.load import limited
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
-from mlsim.engine.rents import Prices
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.relatives import Loan
+from mlsim.parameters import CALIBRATED, check, one_number
 from mlsim.solvers.arrivals.asked import one_arrival
-from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.noted import farthest, that_matter
 from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
 from mlsim.solvers.plan.origins import bought
@@ -29,7 +28,7 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
-from mlsim.workloads.requests import Offload, Speculation, check_count
+from mlsim.workloads.requests import Offload, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def plan(
     """
     keywords = dict(locals())
     need("numpy", "a plan", "arrays")
-    check_estimate(estimate)
+    check("estimate", estimate)
     served = resolve.transformer(model)
     one_arrival({"rate": rate, "users": users})
     check_number(expert_imbalance)
@@ -213,21 +212,21 @@ def _goals(
     output_tokens: Any,
 ) -> Goals:
     rate, users, think_time = asking
-    pause = not_negative("think_time", think_time)
+    pause = check("think_time", think_time)
     if pause and users is None:
         raise InvalidValueError(
             f"think_time = {think_time!r} is for users, who wait for an answer before they ask "
             "again; requests at a rate don't wait. Give users= in place of rate, or leave it out."
         )
-    many = 0 if users is None else check_count("users", users, most=1_000_000)
+    many = 0 if users is None else check("users", users, "plan")
     goals = Goals(
-        rate=0.0 if many else _positive("required_rate", rate, "sample/s"),
+        rate=0.0 if many else one_number("required_rate", rate),
         users=float(many),
         think_time=pause,
-        first_token=_positive("time_to_first_token", first_token, "s"),
-        per_token=_positive("time_per_output_token", per_token, "s"),
-        prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
-        output_tokens=float(check_count("output_tokens", output_tokens)),
+        first_token=check("time_to_first_token", first_token),
+        per_token=check("time_per_output_token", per_token),
+        prompt_tokens=float(check("prompt_tokens", prompt_tokens, "plan")),
+        output_tokens=float(check("output_tokens", output_tokens, "plan")),
     )
     if goals.output_tokens < 2:
         raise InvalidValueError("output_tokens must be 2 or more: one token has no pace.")
@@ -263,17 +262,17 @@ def owned(
     """
     known = Known().add(
         "given",
-        purchase_price=_positive("purchase_price", price, "USD"),
+        purchase_price=one_number("purchase_price", price),
         device_lifetime=365.25 * 86_400 * _years(years),
-        max_power=_positive("max_power", power, "W"),
+        max_power=one_number("max_power", power),
         pue=_pue(pue),
-        electricity_price=_positive("electricity_price", electricity, "USD/J"),
+        electricity_price=one_number("electricity_price", electricity),
     )
     return bought(known)
 
 
 def _pue(value: Any) -> float:
-    found = _positive("pue", value, "1")
+    found = one_number("pue", value)
     if found < 1:
         raise InvalidValueError(f"pue must be 1 or more, not {value!r}: all power is in it.")
     return found
@@ -319,13 +318,6 @@ def _years(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 100:
         raise InvalidValueError(f"years must be a number above 0, not {value!r}.")
     return float(value)
-
-
-def _positive(name: str, value: Any, unit: str) -> float:
-    found = validate(name, value)
-    if getattr(found, "ndim", False):
-        raise InvalidValueError(f"{name} must be one number; plan once for each.")
-    return float(found)
 
 
 def _hardware(given: Any, rates: Prices) -> list[Device | System | Cluster]:
