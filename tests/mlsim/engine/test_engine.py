@@ -13,7 +13,7 @@ import pytest
 
 from mlsim import Engine
 from mlsim.solvers.serving.validate import service
-from mlsim.solvers.training.validate import Asked
+from mlsim.solvers.training.checks import Asked
 
 QUESTIONS = (
     *("solve", "serve", "train", "footprint", "fit", "find", "sweep", "sensitivity"),

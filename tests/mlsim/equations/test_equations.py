@@ -29,7 +29,7 @@ from mlsim.errors import UnknownNameError
 from mlsim.quantities import term
 from mlsim.records.references import references
 from mlsim.solvers.calibrated import ONCE
-from mlsim.solvers.footprint.account import equations_by
+from mlsim.solvers.footprint.footprint import equations_by
 from mlsim.solvers.forward.configuration import SOLVER
 from mlsim.solvers.forward.kinds import CALIBRATED_SOLVER, with_cache
 from mlsim.solvers.gemm.layer import equations_for as layer_equations

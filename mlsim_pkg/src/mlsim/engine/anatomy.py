@@ -11,8 +11,8 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.anatomy import limits
 from mlsim.solvers.anatomy.anatomy import Anatomy
-from mlsim.solvers.anatomy.epochs import TrainingTime, time_of_epochs
-from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.anatomy.layers import View
+from mlsim.solvers.anatomy.limits import TrainingTime, time_of_epochs
 from mlsim.solvers.inputs import check_estimate, check_flag, validate
 from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.language import graph as graph_of

@@ -9,13 +9,15 @@ from mlsim.hardware import Device
 from mlsim.parameters import check
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.claims.checked import Checked, check as judge
-from mlsim.solvers.claims.claim import METRICS, MFU, claims
-from mlsim.solvers.claims.machine import (
+from mlsim.solvers.claims.claim import (
+    METRICS,
+    MFU,
     SHORTEST_OUTPUT,
     SHORTEST_PROMPT,
     Machine,
+    NetworkMachine,
+    claims,
 )
-from mlsim.solvers.claims.network_machine import NetworkMachine
 from mlsim.solvers.formats import formats
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer

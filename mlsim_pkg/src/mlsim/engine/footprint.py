@@ -8,7 +8,7 @@ from mlsim.hardware import Device
 from mlsim.measured import power
 from mlsim.solvers.footprint import assemble
 from mlsim.solvers.footprint.footprint import Footprint
-from mlsim.solvers.footprint.sites import Shelves
+from mlsim.solvers.footprint.surroundings import Shelves
 from mlsim.systems import Cluster, System
 from mlsim.zoo import resolve, spaces
 

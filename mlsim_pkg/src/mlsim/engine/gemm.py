@@ -8,9 +8,8 @@ from typing import Any
 
 from mlsim.hardware.device import Device
 from mlsim.precision import Precision
-from mlsim.solvers.gemm.asked import layer
+from mlsim.solvers.gemm.asked import FormatTable, compare, layer
 from mlsim.solvers.gemm.gemm import Gemm
-from mlsim.solvers.gemm.many import FormatTable, compare
 from mlsim.workloads.recipes import Recipe
 from mlsim.zoo import resolve
 

@@ -16,10 +16,16 @@ from mlsim.hardware.relatives import Loan
 from mlsim.parameters import CALIBRATED, check, one_number
 from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.noted import farthest, that_matter
-from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
-from mlsim.solvers.plan.origins import bought
-from mlsim.solvers.plan.planned import Planned, planned
-from mlsim.solvers.plan.planned_rows import nearest_of
+from mlsim.solvers.plan.options import (
+    TOGETHER,
+    Goals,
+    Option,
+    Refused,
+    bought,
+    schedulers_in,
+    slowed,
+)
+from mlsim.solvers.plan.planned import Planned, nearest_of, planned
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.training.optimal_size import OptimalSize, optimal_size as best_size
-from mlsim.solvers.training.search import search as find_layout
+from mlsim.solvers.training.checks import Asked, run
 from mlsim.solvers.training.training import Training
-from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model, Network
 from mlsim.zoo import resolve
+
+if TYPE_CHECKING:
+    from mlsim.solvers.training.optimal_size import OptimalSize
 
 
 def train(
@@ -199,13 +200,16 @@ def train(
     )
     if network:
         return _network(asked, search=search, check_memory=check_memory)
-    return find_layout(asked) if search else Training(run(asked), check_memory=check_memory)
+    if search:
+        from mlsim.solvers.training.search import search as find_layout
+
+        return find_layout(asked)
+    return Training(run(asked), check_memory=check_memory)
 
 
 def _network(asked: Asked, *, search: bool, check_memory: bool) -> Training:
     """Return what training a network of layers takes."""
-    from mlsim.solvers.training.network_training import NetworkTraining
-    from mlsim.solvers.training.network_validate import network_run
+    from mlsim.solvers.training.network import NetworkTraining, network_run
 
     if search:
         raise InvalidValueError(
@@ -235,4 +239,6 @@ def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> Op
     >>> print(Engine.optimal_size(training_flops="1.2e20 FLOP"))
     1.2e+20 FLOP train 1 billion parameters on 20 billion tokens
     """
+    from mlsim.solvers.training.optimal_size import optimal_size as best_size
+
     return best_size(training_flops, tokens_per_parameter)

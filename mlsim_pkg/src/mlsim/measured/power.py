@@ -22,9 +22,8 @@ from mlsim.hardware import Device
 from mlsim.measured.tables import DEVICE, FILLED, FOLDER, MODEL, Column, Table
 from mlsim.precision import precision, recorded
 from mlsim.records.rows import Published
-from mlsim.solvers.footprint import power
-from mlsim.solvers.footprint.entries import Entry
-from mlsim.solvers.footprint.power import Weights
+from mlsim.solvers.footprint import surroundings
+from mlsim.solvers.footprint.surroundings import Entry, Weights
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.serving import Serving
@@ -305,7 +304,7 @@ def idle_share() -> tuple[float, int]:
 
 def limits(device: Device, idle: Any = None, full: Any = None) -> tuple[Entry, Entry]:
     """Return idle and full power of a device: as given, on record, or estimated."""
-    return power.limits(device, idle, full, idle_share)
+    return surroundings.limits(device, idle, full, idle_share)
 
 
 @cache

@@ -27,12 +27,10 @@ from mlsim.measured.tables import (
     one_of,
 )
 from mlsim.records.rows import Published
-from mlsim.solvers.training.network_run import OPTIMIZERS
-from mlsim.solvers.training.network_training import NetworkTraining
-from mlsim.solvers.training.network_validate import network_run
+from mlsim.solvers.training.checks import Asked, run
+from mlsim.solvers.training.network import OPTIMIZERS, NetworkTraining, network_run
 from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
-from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
 from mlsim.values import literal
 from mlsim.workloads.language import Transformer

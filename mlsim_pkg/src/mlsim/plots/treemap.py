@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import WrongKindError, need
 from mlsim.plots.plot_data import attach, axes_for
 from mlsim.solvers.anatomy.anatomy import Anatomy
-from mlsim.solvers.anatomy.view import save
+from mlsim.solvers.anatomy.layers import save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

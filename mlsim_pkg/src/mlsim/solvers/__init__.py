@@ -29,11 +29,11 @@ def __getattr__(name: str) -> Any:
         switches,
     )
     from mlsim.solvers.anatomy.limits import EPOCHS
-    from mlsim.solvers.footprint.account import FOOTPRINT
+    from mlsim.solvers.footprint.footprint import FOOTPRINT
     from mlsim.solvers.forward.configuration import SOLVER, lookups
     from mlsim.solvers.serving.phase import SERVING, SPREAD
+    from mlsim.solvers.training.equations import NETWORK_TRAINING, TRAINING
     from mlsim.solvers.training.optimal_size import OPTIMAL
-    from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 
     solvers = {
         "Engine.solve": (*lookups(), *equations_of(roofline.ON_CHIP, causes.CAUSES), *SOLVER),

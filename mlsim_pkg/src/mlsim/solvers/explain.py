@@ -238,13 +238,7 @@ def as_origin(derive: Callable[[], Mapping[str, Any]], name: str, shown: str) ->
 
 
 # What is shown of an operator, beside its name, kind and counts.
-_OPERATOR_RESULTS = (
-    "flops",
-    "bytes_moved",
-    "compute_time",
-    "memory_time",
-    "roofline_time",
-)
+_OPERATOR_RESULTS = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
 
 
 def operator_rows(question: Question, table: OperatorTable[Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from mlsim.engine import (
 )
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.plots import plot_anatomy
-from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.anatomy.layers import View
 from mlsim.workloads.model import Network
 
 PRINTED = kept.blocks("anatomies.txt")

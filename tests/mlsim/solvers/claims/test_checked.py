@@ -16,9 +16,7 @@ from refusals import answered
 from mlsim import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.measured import measurements, serving_measurements, training_measurements
-from mlsim.solvers.claims.checked import Checked
-from mlsim.solvers.claims.judge import CACHE, CAPACITY, IMPOSSIBLE, WEIGHTS
-from mlsim.solvers.claims.remedies import Remedies
+from mlsim.solvers.claims.checked import CACHE, CAPACITY, IMPOSSIBLE, WEIGHTS, Checked, Remedies
 
 ROWS = Path(__file__).parents[3] / "fixtures" / "silicon_rows.csv"
 PRINTED = kept.blocks("verdicts.txt")

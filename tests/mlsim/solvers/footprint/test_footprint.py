@@ -24,7 +24,7 @@ from mlsim import (
 )
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records import given
-from mlsim.solvers.footprint.interval import Interval
+from mlsim.solvers.footprint.footprint import Interval
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from mlsim import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.relatives import Loan, Relatives
-from mlsim.solvers.plan import options, pools, prompts
+from mlsim.solvers.plan import options, pools
 from mlsim.solvers.plan.options import (
     Candidate,
     Goals,
@@ -24,14 +24,12 @@ from mlsim.solvers.plan.options import (
     name_of,
     points,
     pool_words,
+    question_of,
     slowed,
     tried,
 )
-from mlsim.solvers.plan.origins import question_of
-from mlsim.solvers.plan.planned import Planned, planned
-from mlsim.solvers.plan.planned_rows import nearest_of, nothing
-from mlsim.solvers.plan.pools import Between, Decoders, _Both, decoders, paired
-from mlsim.solvers.plan.prompts import Readers, readers
+from mlsim.solvers.plan.planned import Planned, nearest_of, nothing, planned
+from mlsim.solvers.plan.pools import Between, Decoders, Readers, _Both, decoders, paired, readers
 from mlsim.solvers.serving.service import Service
 from mlsim.systems.schedulers import scheduler
 from mlsim.workloads import Speculation
@@ -275,11 +273,11 @@ def test_readers_whose_steps_bend_agree_with_themselves() -> None:
     times = np.array([0.3, 0.3, 0.3, 0.5, 0.8, 1.3])
     reads = reading(times=times, room=8.0, beside=7.0)
     beside = float(reads.waits(48.0, 3.0)[1])
-    prompts = 1 + beside
-    assert 2 < prompts < 8
-    low, high = prompts / 1.5, prompts * 1.5
+    pools = 1 + beside
+    assert 2 < pools < 8
+    low, high = pools / 1.5, pools * 1.5
     slope = (np.interp(high, LINE, times) - np.interp(low, LINE, times)) / (high - low)
-    line = np.interp(prompts, LINE, times) - slope * prompts + slope * np.array(LINE)
+    line = np.interp(pools, LINE, times) - slope * pools + slope * np.array(LINE)
     # A pool whose times lie on that line all along, but for a step with one prompt.
     line[0] = 0.3
     straight = Readers(reads.candidate, GOALS, np.array(LINE), line, 8.0, 7.0)
@@ -509,7 +507,7 @@ def test_a_layout_that_cannot_be_asked_about_says_why(monkeypatch: pytest.Monkey
 
     for module, name, door in (
         (options, "points", tried),
-        (prompts, "largest_batch", readers),
+        (pools, "largest_batch", readers),
         (pools, "batches", decoders),
     ):
         monkeypatch.setattr(module, name, refuse)

@@ -17,7 +17,7 @@ from mlsim.engine.plan import owned
 from mlsim.errors import InvalidValueError, UnitError
 from mlsim.quantities import VOCABULARY
 from mlsim.solvers.explain import Explanation
-from mlsim.solvers.plan.origins import question_of
+from mlsim.solvers.plan.options import question_of
 from mlsim.solvers.plan.planned import OBJECTIVES
 from mlsim.workloads import Speculation
 

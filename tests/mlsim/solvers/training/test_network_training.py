@@ -14,7 +14,7 @@ from mlsim import Engine, Models, anatomy
 from mlsim.cli import main
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 from mlsim.software import software
-from mlsim.solvers.training.network_training import NetworkTraining
+from mlsim.solvers.training.network import NetworkTraining
 from mlsim.workloads.model import Network
 from mlsim.zoo import spaces
 

@@ -239,12 +239,13 @@ def refusal(**asked: Any) -> str:
 
 def test_counts_and_sizes_are_whole_numbers() -> None:
     for value, name in product(NO_NUMBERS, SIZES):
-        assert f"{name} must be a whole number" in refusal(**{name: value}), (name, value)
+        one = "one number" if isinstance(value, (list, tuple)) else "a whole number"
+        assert f"{name} must be {one}" in refusal(**{name: value}), (name, value)
     for name in ("global_batch", "micro_batch", "sequence_tokens"):
         for value in NO_NUMBERS:
             assert name in refusal(**{name: value}), (name, value)
         assert f"{name} must be a whole number" in refusal(**{name: 2.5})
-        assert "one run at a time" in refusal(**{name: np.array([8, 16])})
+        assert "one at a time" in refusal(**{name: np.array([8, 16])})
 
 
 def test_what_can_not_be_is_refused() -> None:

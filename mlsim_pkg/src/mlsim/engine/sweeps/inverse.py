@@ -13,8 +13,7 @@ from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.inputs import BARE, validate
 from mlsim.solvers.searching import SCAN, STEPS, scan
-from mlsim.solvers.training.spread import parallelism_of
-from mlsim.solvers.training.validate import Asked
+from mlsim.solvers.training.checks import Asked, parallelism_of
 from mlsim.units import text
 from mlsim.values import quantity, scaled
 

@@ -157,9 +157,9 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
         several = {name: [value] for name, value in _USUAL.items()} | several
     _check_words(found, several)
     # In the order in which the door takes them; what is computed together changes fastest.
-    names = [*(each for each in found.arguments if each in several)]
-    names += [each for each in several if each not in names]
-    axes = [_axis(found, name, several[name]) for name in names]
+    equations = [*(each for each in found.arguments if each in several)]
+    equations += [each for each in several if each not in equations]
+    axes = [_axis(found, name, several[name]) for name in equations]
     ordered = sorted(axes, key=lambda axis: axis.array)
     columns = _results(found, results, several)
     return Question(found, tuple(ordered), columns, notes, named=results is not None)
@@ -214,10 +214,10 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     """Return the quantities that a door takes in place of what is on record."""
     measured = "calibrated" if "calibrated" in estimates else "roofline"
     if door.name == "train":
-        from mlsim.solvers.training import names
+        from mlsim.solvers.training import equations
 
         calibrated = measured == "calibrated"
-        return names.CALIBRATED_GIVABLE if calibrated else names.TRAINING_GIVABLE
+        return equations.CALIBRATED_GIVABLE if calibrated else equations.TRAINING_GIVABLE
     if door.name in ("serve", "load"):
         from mlsim.solvers.serving import result_names
 

@@ -9,8 +9,7 @@ from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import REFUSED, TOO_LARGE, OneByOne
 from mlsim.errors import UnknownNameError
 from mlsim.solvers import question as asked_of
-from mlsim.solvers.training.spread import comes_out_even, parallelism_of
-from mlsim.solvers.training.validate import Asked
+from mlsim.solvers.training.checks import Asked, comes_out_even, parallelism_of
 from mlsim.workloads.model import Network
 
 _KNOWN_AS = {"tokens": "training_tokens", "price": "device_price"}

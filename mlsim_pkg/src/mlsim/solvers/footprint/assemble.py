@@ -10,12 +10,19 @@ from mlsim.equations import energy
 from mlsim.errors import InvalidValueError, UnknownArgumentError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.infrastructure import EmbodiedCarbon
-from mlsim.solvers.footprint import electricity, sites
-from mlsim.solvers.footprint.account import Account
-from mlsim.solvers.footprint.entries import LEFT_OUT, Entry, entry, exactly
-from mlsim.solvers.footprint.footprint import Footprint
-from mlsim.solvers.footprint.power import IdleShare, Weights, limits
-from mlsim.solvers.footprint.sites import Shelf, Shelves
+from mlsim.solvers.footprint import surroundings
+from mlsim.solvers.footprint.footprint import Account, Footprint
+from mlsim.solvers.footprint.surroundings import (
+    LEFT_OUT,
+    Entry,
+    IdleShare,
+    Shelf,
+    Shelves,
+    Weights,
+    entry,
+    exactly,
+    limits,
+)
 from mlsim.solvers.load import Load
 from mlsim.systems import Cluster, System
 
@@ -75,10 +82,10 @@ def footprint(
         if name not in GIVABLE:
             raise UnknownArgumentError(name, GIVABLE)
     load = _load(work, hardware, device_hours, record)
-    place = sites.where(record.places, **places)
-    centre, no_site_water, words = sites.data_centre(place, pue, wue)
-    carbon, grid = electricity.carbon(place, carbon_intensity, hour, accounting)
-    source_water, no_source_water = sites.water(place, water_intensity)
+    place = surroundings.where(record.places, **places)
+    centre, no_site_water, words = surroundings.data_centre(place, pue, wue)
+    carbon, grid = surroundings.carbon(place, carbon_intensity, hour, accounting)
+    source_water, no_source_water = surroundings.water(place, water_intensity)
     missing = {**no_site_water, **no_source_water}
     left_out: list[str] = []
     entries = {

@@ -3,24 +3,237 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from mlsim.equations import Equation, energy, equations_of
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Report
-from mlsim.solvers.footprint.account import RESULTS, Account
-from mlsim.solvers.footprint.entries import LEFT_OUT
-from mlsim.solvers.footprint.footprint_report import INNER, entry, inputs, report
-from mlsim.solvers.footprint.interval import Interval
+from mlsim.solvers.answer import Answer, Form, Pairs, Row
+from mlsim.solvers.footprint.surroundings import LEFT_OUT, Entry
 from mlsim.solvers.load import Load
-from mlsim.solvers.question import Question
-from mlsim.units import customary
+from mlsim.solvers.question import Known, Question
+from mlsim.units import customary, text
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What is known to lie between two values: numbers, or quantities of one unit.
+
+    >>> print(Interval(1.5, 2.0))
+    1.5 to 2
+    """
+
+    low: Any
+    high: Any
+
+    def to(self, unit: str) -> Interval:
+        """Return it in another unit."""
+        return Interval(self.low.to(unit), self.high.to(unit))
+
+    def __str__(self) -> str:
+        if hasattr(self.low, "units"):
+            return f"{digits(self.low.magnitude)} to {written(self.high)}"
+        return f"{digits(self.low)} to {digits(self.high)}"
+
+
+def digits(number: float) -> str:
+    """Write a number to four digits, and no exponent where it is large.
+
+    >>> digits(1082990.0), digits(10000.0), digits(0.30004)
+    ('1,082,990', '10,000', '0.3')
+    """
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:,.4g}"
+
+
+def written(found: Any) -> str:
+    """Write a quantity with its unit, or an interval."""
+    if isinstance(found, Interval):
+        return str(found)
+    return f"{digits(found.magnitude)} {found.units:~P}".rstrip()
+
+
+FOOTPRINT = equations_of(energy.ENERGY, energy.FOOTPRINT)
+RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
+
+# The more of these, the smaller the footprint.
+_FALLING = ("device_lifetime", "lifetime_use")
+
+
+@cache
+def equations_by(contracts: bool) -> tuple[Equation, ...]:
+    """Return one equation for each result, with emissions by contracts or by grids."""
+    other = "carbon_intensity" if contracts else "contract_carbon_intensity"
+    return tuple(each for each in FOOTPRINT if each.name != other)
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """A load and its surroundings, at one end of what is known of them.
+
+    `missing` says of what is not known what a user could give; `left_out` names what
+    is not counted.
+    """
+
+    load: Load
+    entries: Mapping[str, Entry]
+    place: str
+    missing: Mapping[str, str]
+    left_out: tuple[str, ...]
+    # Which end of each range is taken: the one for a small or for a large footprint.
+    large: bool = False
+
+    @property
+    def ranges(self) -> bool:
+        """Whether anything known is a range."""
+        return any(each.ranges for each in self.entries.values())
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked: all that is known, at this end of its ranges."""
+        known = Known()
+        for name, each in self.entries.items():
+            upper = self.large != (name in _FALLING)
+            value = each.high if upper else each.low
+            known.add(partial(self._origin, name), **{name: value})
+        return Question(known, equations_by("contract_factor" in known), lambda: self.labels)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        words = {"hardware": self.load.device.name, **self.load.labels, "model": self.load.label}
+        estimate = words.get("estimate", "")
+        end = "" if not self.ranges else "the high end, " if self.large else "the low end, "
+        return {
+            "model": words["model"],
+            "model_source": words.get("model_source", ""),
+            "hardware": words["hardware"],
+            "precision": ", ".join(each for each in (words.get("precision"), estimate) if each),
+            "estimate": f"{end}{self.place}",
+        }
+
+    def _origin(self, name: str) -> str:
+        """Say where a known quantity comes from, and of a range, both its ends."""
+        each = self.entries[name]
+        if not each.ranges:
+            return each.origin
+        unit = term(name).unit
+        return f"{each.origin}: {text(each.low, unit)} to {text(each.high, unit)}"
+
+
+# What is not of interest by itself.
+INNER = ("power_load", "power_share", "carbon_intensity")
+
+
+def entry(footprint: Footprint, name: str) -> dict[str, Any]:
+    """Return a quantity for JSON: its value, or of a range both ends."""
+    found, unit = footprint.value(name), term(name).unit
+    if isinstance(found, Interval):
+        return {"low": found.low, "high": found.high, "unit": unit}
+    return {"value": found, "unit": unit}
+
+
+def _shown(footprint: Footprint, name: str) -> str:
+    return written(footprint.quantity(name))
+
+
+def _energies(footprint: Footprint) -> str:
+    parts = [f"devices {_shown(footprint, 'device_energy')}"]
+    for name, words in (("host", "hosts"), ("network", "network")):
+        if not footprint.has(f"{name}_power"):
+            continue
+        known = footprint.account.entries.get(f"{name}_power")
+        most = "at most " if known and known.origin.startswith("at most") else ""
+        parts.append(f"{words} {most}{_shown(footprint, f'{name}_energy')}")
+    whole = _shown(footprint, "facility_energy")
+    return f"{whole} ({', '.join(parts)}; PUE {_shown(footprint, 'pue')})"
+
+
+def _carbon(footprint: Footprint) -> str:
+    used = f"{_shown(footprint, 'operational_carbon')} by its electricity"
+    if "embodied_carbon" in footprint.account.entries:
+        return used
+    if footprint.has("embodied_carbon"):
+        whole = _shown(footprint, "total_carbon")
+        return f"{whole}: {used}, {_shown(footprint, 'embodied_carbon')} by making the devices"
+    return f"{used}; of making the devices not all is known"
+
+
+def _water(footprint: Footprint) -> str:
+    if not footprint.has("total_water"):
+        return "not known: neither the data centre's nor the power stations'"
+    parts = {"site_water": "on site", "source_water": "at power stations"}
+    known = [f"{_shown(footprint, n)} {words}" for n, words in parts.items() if footprint.has(n)]
+    return " and ".join(known)
+
+
+def _per_token(footprint: Footprint) -> str:
+    if not footprint.has("energy_per_token"):
+        return ""
+    names = ["energy_per_token", "carbon_per_token", "water_per_token"]
+    return ", ".join(_shown(footprint, name) for name in names if footprint.has(name))
+
+
+def _held(footprint: Footprint) -> str:
+    """Tell how many devices are held for how long; of many hours, their sum."""
+    known = footprint.question.known
+    devices, seconds = known["devices"], known["working_time"]
+    hours = f"{digits(devices * seconds / 3600)} device-hours"
+    if devices == 1 and seconds > 86400:
+        return hours
+    for scale, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 3 * scale:
+            return f"{devices:,.0f} device(s) for {digits(seconds / scale)} {unit}: {hours}"
+    return f"{devices:,.0f} device(s) for {digits(seconds)} s"
+
+
+def _inputs(footprint: Footprint) -> dict[str, Any]:
+    """Return what is known with its origin, for JSON."""
+    account = footprint.account
+    return {
+        name: {**entry(footprint, name), "origin": footprint.question.origin(name)}
+        for name in account.entries
+        # A part of the water that is not known stands for nothing in the sum.
+        if name not in account.missing
+    }
+
+
+def _about(footprint: Footprint) -> str:
+    labels = footprint.account.labels
+    return ", ".join(each for each in (labels["hardware"], labels["precision"]) if each)
+
+
+def _left_out(footprint: Footprint) -> Pairs:
+    return [("" if i else "left out", each) for i, each in enumerate(footprint.left_out)]
+
+
+_FORM = Form(
+    title=lambda footprint: footprint.account.labels["model"],
+    rows=(
+        Row("on", _about),
+        Row("place", lambda footprint: footprint.account.place),
+        Row("power", lambda footprint: f"{_shown(footprint, 'device_power')} per device"),
+        Row("held", _held),
+        Row("energy", _energies),
+        Row("carbon", _carbon),
+        Row("water", _water),
+        Row("per token", _per_token),
+        Row("", _left_out),
+    ),
+    inputs={
+        "load": lambda footprint: footprint.account.labels["model"],
+        "hardware": lambda footprint: footprint.account.labels["hardware"],
+        "place": lambda footprint: footprint.account.place,
+        "inputs": _inputs,
+    },
+    label=11,
+)
+
 
 _PER_TOKEN = {
     "energy": "energy_per_token",
@@ -61,21 +274,13 @@ class Footprint(Answer):
     """
 
     noun, variable, first = "footprint", "footprint", "total_carbon"
+    results = RESULTS
     reported = tuple(name for name in RESULTS if name not in INNER)
+    form = _FORM
 
     def __init__(self, account: Account) -> None:
-        super().__init__()
+        super().__init__(account)
         self.account = account
-
-    @property
-    def question(self) -> Question:
-        """What is asked; of a range, at the end that is taken."""
-        return self.account.question
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What can be asked for by name."""
-        return (*RESULTS, *self.question.known)
 
     @property
     def load(self) -> Load:
@@ -240,12 +445,5 @@ class Footprint(Answer):
         found = super().to_dict()
         return {**found, "left_out": list(account.left_out), "missing": dict(account.missing)}
 
-    def _inputs(self) -> Mapping[str, Any]:
-        return inputs(self)
-
     def _entry(self, name: str) -> Any:
         return entry(self, name) if self.has(name) else None
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        return report(self)

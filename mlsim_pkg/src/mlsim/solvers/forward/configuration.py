@@ -33,10 +33,7 @@ SOLVER = equations_of(roofline.ROOFLINE, roofline.MEMORY)
 
 # What a caller may give in place of what the data or the equations say.
 GIVABLE = (
-    "peak_flops",
-    "memory_bandwidth",
-    "memory_capacity",
-    "bytes_per_parameter",
+    *("peak_flops", "memory_bandwidth", "memory_capacity", "bytes_per_parameter"),
     "bytes_per_element",
     *(each.yields for each in SOLVER),
 )
@@ -219,11 +216,7 @@ class Configuration:
 
 # What may be varied: the batch, and all that is known of device and format.
 VARIABLE = (
-    "batch_size",
-    "peak_flops",
-    "memory_bandwidth",
-    "memory_capacity",
-    "bytes_per_parameter",
+    *("batch_size", "peak_flops", "memory_bandwidth", "memory_capacity", "bytes_per_parameter"),
     "bytes_per_element",
 )
 

@@ -35,11 +35,7 @@ _OF_CALLS = ("host_launch_time", "call_time", "call_bandwidth")
 CALIBRATED_GIVABLE = (
     *GIVABLE,
     *calibrated.OF_DEVICE,
-    "waves",
-    "filled_share",
-    "operator_time",
-    "total_overhead_time",
-    "overhead_share",
+    *("waves", "filled_share", "operator_time", "total_overhead_time", "overhead_share"),
 )
 
 

@@ -49,13 +49,8 @@ USUAL = "fp16"
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
     (
-        "latency",
-        "throughput",
-        "achieved_flops",
-        "memory_bound_time",
-        "memory_bound_share",
-        "total_overhead_time",
-        "overhead_share",
+        *("latency", "throughput", "achieved_flops", "memory_bound_time", "memory_bound_share"),
+        *("total_overhead_time", "overhead_share"),
     )
 )
 
@@ -145,15 +140,8 @@ class Profile(Answer):
     needs_memory = _NEEDS_MEMORY
     form = _FORM
     reported = (
-        "latency",
-        "throughput",
-        "memory_bound_share",
-        "total_flops",
-        "total_bytes",
-        "network_intensity",
-        "ridge_point",
-        "memory_required",
-        "memory_capacity",
+        *("latency", "throughput", "memory_bound_share", "total_flops", "total_bytes"),
+        *("network_intensity", "ridge_point", "memory_required", "memory_capacity"),
     )
 
     def __init__(self, configuration: Configuration, *, check_memory: bool) -> None:

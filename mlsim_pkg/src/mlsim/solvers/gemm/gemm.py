@@ -6,8 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from math import lcm
+from typing import TYPE_CHECKING, Any, cast
 
+from mlsim.equations import equations_of, linear_layer as physics
+from mlsim.equations.symbols import in_symbols, symbol, tex
+from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
+from mlsim.quantities import term
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
@@ -23,17 +28,235 @@ from mlsim.solvers.answer import (
     seconds,
     with_unit,
 )
-from mlsim.solvers.gemm.layer import Layer, every_equation
-from mlsim.solvers.question import Question
-from mlsim.units import held
+from mlsim.solvers.explain import as_card, as_note
+from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation
+from mlsim.solvers.inputs import validate
+from mlsim.solvers.question import Known, Question
+from mlsim.solvers.searching import elasticities
+from mlsim.units import held, text
+from mlsim.values import Origin
 from mlsim.values.attributes import count, result
-from mlsim.workloads.recipes import COLUMNS
+from mlsim.workloads.recipes import COLUMNS, POINT_FLOPS, cast_bytes
 
 if TYPE_CHECKING:
     import pandas
 
     from mlsim.hardware.device import Device
-    from mlsim.solvers.gemm.break_even import BreakEven
+    from mlsim.solvers.explain import Explanation
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
+
+
+# Sizes are tried up to this, one multiple of the block of scales after the other.
+LARGEST = 65536
+
+_SIDES = {
+    "M": ("rows",),
+    "N": ("outputs",),
+    "K": ("inputs",),
+    "size": ("rows", "outputs", "inputs"),
+}
+_OF_SIDES = {"rows": "M", "outputs": "N", "inputs": "K"}
+
+
+def from_which(gemm: Gemm, vary: str, target: str, value: Any) -> int:
+    """Return the least size from which a result stays at or above a value.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such side or result.
+    UnreachableError
+        If the largest size that is tried is below the value.
+    """
+    numpy = need("numpy", "a search", "arrays")
+    gemm.one_point("find()")
+    if vary not in _SIDES:
+        raise unknown_name("side to vary", vary, _SIDES)
+    if target not in gemm.names:
+        raise unknown_name("result of a gemm", target, gemm.names)
+    wanted = float(validate(target, value))
+    block = _block(gemm, _SIDES[vary])
+    sizes = numpy.arange(block, LARGEST + 1, block, dtype=float)
+    changed = replace(gemm.layer, **dict.fromkeys(_SIDES[vary], sizes))
+    results = changed.question.evaluate(target)[target]
+    below = numpy.flatnonzero(~(results >= wanted))
+    if not below.size:
+        return int(sizes[0])
+    if below[-1] == sizes.size - 1:
+        unit = term(target).printed
+        raise UnreachableError(
+            f"{target} is {text(float(results[-1]), unit)} at {vary} = {sizes[-1]:,.0f}, below "
+            f"{text(wanted, unit)}; the most is {text(float(results.max()), unit)}, at "
+            f"{vary} = {sizes[results.argmax()]:,.0f}."
+        )
+    return int(sizes[below[-1] + 1])
+
+
+def _block(gemm: Gemm, sides: tuple[str, ...]) -> int:
+    """Return what each size has to be a multiple of."""
+    divides = gemm.layer.divides
+    return lcm(*(divides.get(_OF_SIDES[side], 1) for side in sides))
+
+
+def sensitivity(gemm: Gemm, target: str) -> pandas.DataFrame:
+    """Return how much a result changes with each input, as a table; see `elasticities`."""
+    layer, known = gemm.layer, gemm.question.known
+    table = gemm.question.table.columns
+
+    def function(name: str) -> Callable[[Any], Any]:
+        def at(values: Any) -> Any:
+            if name in _OF_QUANTITIES:
+                changed = replace(layer, **{_OF_QUANTITIES[name]: values})
+            else:
+                changed = replace(layer, given={**layer.given, name: values})
+            return changed.question.evaluate(target)[target]
+
+        return at
+
+    inputs = [(name, float(known[name])) for name in (*_OF_QUANTITIES, *GIVABLE) if name in known]
+    inputs += [(name, table[name][0]) for name in GIVABLE if name in table]
+    return elasticities([each for each in inputs if each[1] > 0], function)
+
+
+_OF_QUANTITIES = {"layer_rows": "rows", "layer_outputs": "outputs", "layer_inputs": "inputs"}
+
+
+EQUATIONS = equations_of(physics.BREAK_EVEN)
+
+_LETTERS = {"layer_rows": "M", "layer_outputs": "N", "layer_inputs": "K"}
+
+
+def expression(gemm: Gemm, name: str) -> Any:
+    """Return a result of a layer as a SymPy expression in M, N and K; see `Gemm.expression`."""
+    sympy = need("sympy", "a formula of M, N and K", "math")
+    if gemm.layer.estimate == CALIBRATED:
+        raise InvalidValueError(
+            "the calibrated estimate picks the fastest of several kernels for each shape, which "
+            'is no formula: ask estimate="roofline", with constants= for measured shares.'
+        )
+    gemm.value(name)
+    question, inner = gemm._asked(name)
+    columns = question.table.columns
+    known = {**question.known, **columns}
+    sides = {quantity: symbol(quantity) for quantity in _LETTERS}
+    steps = question.plan(inner).steps
+    found = in_symbols(steps, {**known, **sides}, inner)
+    letters = {symbol(name): sympy.Symbol(said, positive=True) for name, said in _LETTERS.items()}
+    return found.subs(letters)
+
+
+class BreakEven:
+    """The size from which on a format pays, where arithmetic limits the products.
+
+    In inference it is the outputs N: each input element is cast once and used N times. In
+    training it is the side of a layer with M = N = K.
+
+    >>> from mlsim import Engine
+    >>> found = Engine.gemm(8192, 4096, 4096, hardware="H100", recipe="fp8_rowwise").break_even()
+    >>> found.quantity, round(found.value)
+    ('break_even_outputs', 885)
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        if layer.estimate != "roofline":
+            raise UnreachableError(
+                f"a break-even as a formula is one of the roofline, not of {layer.estimate}: "
+                "find() looks for the number."
+            )
+        self.layer = layer
+        self.quantity = "break_even_outputs" if layer.phase == "inference" else "break_even_size"
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what saves nothing, or costs nothing."""
+        base = [each for each in self.layer.kernels if each.baseline_repeats]
+        if not base or not self._shorter:
+            raise UnreachableError(
+                f"{self.layer.precision} has no faster peak than its baseline on "
+                f"{self.layer.device.name}, so no size pays by arithmetic."
+            )
+        if not any(cast_bytes(self.layer.kernels).values()):
+            raise UnreachableError(
+                f"{self.layer.precision} alone has no pass to pay for: give a recipe=."
+            )
+
+    @cached_property
+    def _peaks(self) -> tuple[float, ...]:
+        columns = self.layer.question.table.columns["peak_flops"]
+        base = next(
+            peak
+            for peak, each in zip(columns, self.layer.kernels, strict=True)
+            if each.baseline_repeats
+        )
+        own = [
+            peak
+            for peak, each in zip(columns, self.layer.kernels, strict=True)
+            if each.product_repeats and peak > base
+        ]
+        return (base, *own)
+
+    @property
+    def _shorter(self) -> int:
+        """How many of the products run at a higher peak than the baseline's."""
+        return len(self._peaks[1:])
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked."""
+        layer, own = self.layer, self.layer.constants
+        words = own.words if own else "the data sheet's rates"
+        known = Known().add("given", layer_outputs=layer.outputs, layer_inputs=layer.inputs)
+        known.add(
+            words,
+            compute_fraction=own.compute_fraction if own else 1.0,
+            memory_fraction=own.memory_fraction if own else 1.0,
+        )
+        known.add(
+            layer.question.origin("memory_bandwidth"),
+            memory_bandwidth=layer.question.known["memory_bandwidth"],
+        )
+        base, *faster = self._peaks
+        known.add(layer.question.origin("peak_flops"), baseline_peak=base, peak_flops=min(faster))
+        known.add("a product and a sum", point_flops=POINT_FLOPS)
+        known.add("products at the faster peak", layer_products=float(self._shorter))
+        known.add(layer._source, **cast_bytes(layer.kernels))
+        return Question(known, EQUATIONS, lambda: layer.labels)
+
+    @property
+    def value(self) -> Plain:
+        """The size, a value: N in inference, the side of a cube in training."""
+        number = float(self.question.value(self.quantity))
+        return cast("Plain", term(self.quantity).scaled(number, self._origin))
+
+    def _origin(self, value: Quantity) -> Origin:
+        words, said = self.quantity.replace("_", " "), self.explain().to_dict
+        brief = f"{words} = {term(self.quantity).text(value.si)} ({self.layer.labels['model']})"
+        return Origin(words, brief, lambda: as_card(said()), lambda: as_note(said()))
+
+    @property
+    def rows(self) -> float:
+        """In training, the rows M for the layer's own N and K; below zero, no M is enough."""
+        if self.layer.phase == "inference":
+            raise UnreachableError(
+                "in inference the rows cancel: the break-even is a number of outputs."
+            )
+        return float(self.question.value("break_even_rows"))
+
+    @property
+    def tex(self) -> str:
+        """The formula in TeX."""
+        return tex(next(each for each in EQUATIONS if each.name == self.quantity))
+
+    def explain(self) -> Explanation:
+        """Show how the number came to be."""
+        from mlsim.solvers.explain import Explanation
+
+        return Explanation(self.question, self.quantity)
+
+    def __repr__(self) -> str:
+        return f"<BreakEven {self.quantity} = {self.value:,.0f}: {self.layer.precision}>"
+
 
 # What hangs on a baseline, which a device without 16 bits lacks.
 _COMPARED = ("baseline_time", "format_speedup")
@@ -143,18 +366,9 @@ class Gemm(Answer):
     needs_memory = _NEEDS_MEMORY
     form = _FORM
     reported = (
-        "latency",
-        "products_time",
-        "casts_time",
-        "baseline_time",
-        "format_speedup",
-        "total_flops",
-        "total_bytes",
-        "network_intensity",
-        "compute_limited_share",
-        "memory_limited_share",
-        "start_limited_share",
-        "memory_required",
+        *("latency", "products_time", "casts_time", "baseline_time", "format_speedup"),
+        *("total_flops", "total_bytes", "network_intensity", "compute_limited_share"),
+        *("memory_limited_share", "start_limited_share", "memory_required"),
     )
 
     def __init__(self, layer: Layer, *, check_memory: bool = True) -> None:
@@ -288,8 +502,6 @@ class Gemm(Answer):
         UnreachableError
             If there is no such formula: nothing is saved, or nothing is paid.
         """
-        from mlsim.solvers.gemm.break_even import BreakEven
-
         return BreakEven(self.layer)
 
     def expression(self, name: str = "latency") -> Any:
@@ -306,8 +518,6 @@ class Gemm(Answer):
         >>> Engine.gemm(64, 64, 64, hardware="H100").expression("total_flops")
         2*K*M*N
         """
-        from mlsim.solvers.gemm.break_even import expression
-
         return expression(self, name)
 
     def find(self, vary: str = "size", target: str = "format_speedup", value: Any = 1.0) -> int:
@@ -329,8 +539,6 @@ class Gemm(Answer):
         >>> Engine.gemm(8192, 4096, 4096, hardware="H100", recipe="fp8_rowwise").find("N")
         886
         """
-        from mlsim.solvers.gemm.search import from_which
-
         return from_which(self, vary, target, value)
 
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
@@ -350,7 +558,6 @@ class Gemm(Answer):
         -1.0
         """
         self.one_point("sensitivity()")
-        from mlsim.solvers.gemm.search import sensitivity
 
         return sensitivity(self, name)
 

@@ -4,19 +4,259 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from mlsim.equations import Equation, calibration, equations_of, kernels, linear_layer, roofline
-from mlsim.errors import InvalidValueError
+from mlsim.equations import (
+    Equation,
+    calibration,
+    equations_of,
+    kernels,
+    linear_layer,
+    linear_layer as sides,
+    roofline,
+)
+from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware.device import Device
-from mlsim.hardware.fastest_kernels import FASTEST
+from mlsim.hardware.fastest_kernels import FASTEST, Chosen, fastest, series_of
+from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES
 from mlsim.hardware.named_constants import DeviceConstants
-from mlsim.solvers.gemm import rates
-from mlsim.solvers.gemm.wide import WideQuestion
 from mlsim.solvers.question import Known, Question, recorded
 from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.recipes import COLUMNS, LayerKernel, Recipe
+
+# Points that are computed at a time: with a dozen operators, a few megabytes an array.
+POINTS = 16384
+
+
+class WideQuestion(Question):
+    """A question with columns of the shape (operators, points) beside those of its table.
+
+    Parameters
+    ----------
+    wide
+        Such columns by name; points in one row, whatever the shape of the question.
+
+    Raises
+    ------
+    UnreachableError
+        When it is asked for what no equation leads to.
+    """
+
+    def __init__(self, *positional: Any, wide: Mapping[str, Any], **named: Any) -> None:
+        super().__init__(*positional, **named)
+        self.wide = wide
+
+    def evaluate(self, *wanted: str, table: OperatorTable[Any] | None = None) -> dict[str, Any]:
+        """Compute quantities, as `Question.evaluate` does."""
+        if not self.wide:
+            return super().evaluate(*wanted, table=table)
+        import numpy as np
+
+        steps, size = self.plan(*wanted), int(np.prod(self.shape))
+        flat = {
+            name: np.broadcast_to(value, self.shape).reshape(-1)
+            for name, value in self.known.items()
+            if getattr(value, "ndim", 0)
+        }
+        fixed = {**self.known, **self.table.columns_2d}
+        parts: dict[str, list[Any]] = {name: [] for name in wanted}
+        for start in range(0, size, POINTS):
+            block = slice(start, min(size, start + POINTS))
+            values = {name: value[block] for name, value in flat.items()}
+            values |= {name: value[..., block] for name, value in self.wide.items()}
+            known = {**fixed, **values}
+            known |= steps.compute(known)
+            for name in wanted:
+                parts[name].append(_spread(np, known[name], block))
+        joined = {name: np.concatenate(each, axis=-1) for name, each in parts.items()}
+        return {name: each.reshape(*each.shape[:-1], *self.shape) for name, each in joined.items()}
+
+    def plan(self, *wanted: str) -> Any:
+        """Return the equations that lead to what is wanted, in order."""
+        from mlsim.equations import plan
+
+        return plan(self.equations, (*self.known, *self.table.names, *self.wide), wanted)
+
+
+def _spread(np: Any, value: Any, block: slice) -> Any:
+    """Return a value for each point of a block, where one holds for all."""
+    points = block.stop - block.start
+    value = np.asarray(value)
+    if value.ndim and value.shape[-1] == points:
+        return value
+    leading = value.shape[:-1] if value.ndim > 1 else ()
+    return np.broadcast_to(value, (*leading, points))
+
+
+# The path whose memory and starts stand for passes between formats.
+STREAMS = "bf16"
+
+Columns = dict[str, Any]
+
+
+def rate_columns(layer: Layer) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """Return columns of a layer's kernels that its device decides; and those that vary by point.
+
+    Raises
+    ------
+    UnsupportedPrecisionError
+        If the device, or the set of constants, has no peak for a format.
+    NotMeasuredError
+        If a calibrated estimate is asked of what nobody measured.
+    """
+    rows = [_columns(layer, kernel) for kernel in layer.kernels]
+    names = rows[0]
+    varying = {name for row in rows for name in names if getattr(row[name], "ndim", 0)}
+    fixed = {name: [float(row[name]) for row in rows] for name in names if name not in varying}
+    if not varying:
+        return fixed, {}
+    import numpy as np
+
+    def wide(name: str) -> Any:
+        each = [np.broadcast_to(row[name], layer.shape).reshape(-1) for row in rows]
+        return np.stack(each)
+
+    return fixed, {name: wide(name) for name in sorted(varying)}
+
+
+def _columns(layer: Layer, kernel: LayerKernel) -> Columns:
+    found: Columns = {"peak_flops": peak(layer, kernel)}
+    if layer.estimate == "calibrated":
+        found |= _measured(layer, kernel)
+    own = {name: value for name, value in layer.given.items() if name in found}
+    if kernel.baseline_repeats:
+        # A peak that is given is that of the format which is asked about.
+        own.pop("peak_flops", None)
+    return {**found, **own}
+
+
+def peak(layer: Layer, kernel: LayerKernel) -> float:
+    """Return the peak in FLOP/s of a kernel's format; of a pass, the baseline's.
+
+    Raises
+    ------
+    UnsupportedPrecisionError
+        If there is none; says what there is.
+    """
+    if not kernel.computes:
+        # It does no arithmetic, so any peak will do.
+        return peak(layer, next(each for each in layer.kernels if each.computes))
+    if layer.constants:
+        return layer.constants.peak(kernel.computes)
+    try:
+        return layer.device.compute.figure(kernel.computes).si
+    except UnsupportedPrecisionError as error:
+        if layer.recipe is None or kernel.baseline_repeats:
+            raise
+        raise UnsupportedPrecisionError(
+            f"the recipe {layer.recipe.key!r} multiplies in {kernel.computes}: {error}"
+        ) from None
+
+
+def check_rates(layer: Layer) -> None:
+    """Refuse a layer of which a kernel has no peak, or was not measured.
+
+    Raises
+    ------
+    UnsupportedPrecisionError, NotMeasuredError
+        As `rate_columns`.
+    """
+    for kernel in layer.kernels:
+        peak(layer, kernel)
+        if layer.estimate == "calibrated":
+            path = kernel.measured_as if kernel.computes else STREAMS
+            series_of(layer.device, path, layer.backend)
+
+
+def _measured(layer: Layer, kernel: LayerKernel) -> Columns:
+    if not kernel.computes:
+        return _pass(layer)
+    chosen = chosen_kernel(layer, kernel)
+    found = dict(chosen.columns)
+    if layer.phase == "training" and kernel.product_repeats:
+        # Passes stand in the table, and were timed with the product: once is enough.
+        stream = _pass(layer)
+        found |= {name: stream[name] for name in ("kernel_overhead", "quantized_element_bytes")}
+    return found
+
+
+def chosen_kernel(layer: Layer, kernel: LayerKernel) -> Chosen:
+    """Return the measured kernel that is the fastest for one of a layer's products."""
+    turned = {"turned_input": kernel.turned_input, "turned_weight": kernel.turned_weight}
+    layer_sides = (layer.rows, layer.outputs, layer.inputs)
+    return fastest(
+        layer.device,
+        kernel.measured_as,
+        sides.turned_rows(layer.rows, layer.inputs, layer.weight_sets, turned["turned_weight"]),
+        sides.turned_outputs(layer.outputs, layer.inputs, turned["turned_input"]),
+        sides.turned_depth(*layer_sides, layer.weight_sets, *turned.values()),
+        backend=layer.backend,
+        products=layer.weight_sets,
+    )
+
+
+def _pass(layer: Layer) -> Columns:
+    """Return the constants of a pass between formats: those of streams, and a kernel's start."""
+    series = series_of(layer.device, STREAMS, layer.backend)[0]
+    c = series.values
+    return {
+        "last_round_share": 1.0,
+        "depth_start": 0.0,
+        "split_start": 0.0,
+        "resident_bytes": 1.0,
+        "cache_speedup": 1.0,
+        "kernel_overhead": c.get("kernel_overhead", 0.0),
+        "compute_fraction": 1.0,
+        "memory_fraction": c["memory_fraction"],
+        "quantized_element_bytes": 0.0,
+        "tile_size": TILES[0],
+        "device_cores": series.cores,
+    }
+
+
+def add_known(layer: Layer, known: Known) -> None:
+    """Add what is known of the device beside its memory, and the origins of the columns."""
+    if layer.constants:
+        own = layer.constants
+        words = f"{own.words} ({own.note})" if own.note else own.words
+        known.add(
+            words,
+            memory_bandwidth=own.memory_bandwidth,
+            compute_fraction=own.compute_fraction,
+            memory_fraction=own.memory_fraction,
+            kernel_overhead=own.kernel_overhead,
+        )
+        known.columns(words, "peak_flops")
+        return
+    known.columns(partial(_peaks, layer), "peak_flops")
+    if layer.estimate != "calibrated":
+        known.add("not counted: a roofline has no starts", kernel_overhead=0.0)
+        known.add("all: nobody gave another part", compute_fraction=1.0, memory_fraction=1.0)
+        return
+    known.add("convention: a core gets no thinner part of the depth", least_depth=LEAST_DEPTH)
+    known.columns("of the kernels that compute_fraction names", *_pass(layer))
+    known.columns(partial(_kernels, layer), "compute_fraction")
+
+
+def _peaks(layer: Layer) -> str:
+    """Say where the peaks are from."""
+    names = dict.fromkeys(each.computes for each in layer.kernels if each.computes)
+    figures = (layer.device.compute.figure(name) for name in names)
+    return "; ".join(f"{layer.device.name}: {each.origin()}" for each in figures)
+
+
+def _kernels(layer: Layer) -> str:
+    """Say which measured kernels were chosen."""
+    products = [each for each in layer.kernels if each.computes]
+    words = (f"{each.name}: {chosen_kernel(layer, each).words}" for each in products)
+    return "; ".join(dict.fromkeys(words))
+
+
+def without_passes(kernels: tuple[LayerKernel, ...]) -> tuple[LayerKernel, ...]:
+    """Return the products of kernels alone: what no operator before can take over."""
+    return tuple(each for each in kernels if not each.cast_repeats)
+
 
 ROOFLINE, BOUND, CALIBRATED = "roofline", "bound", "calibrated"
 
@@ -150,7 +390,7 @@ class Layer:
     @cached_property
     def question(self) -> Question:
         """What is asked of this layer: all that is known, and the equations."""
-        columns, wide = rates.columns(self)
+        columns, wide = rate_columns(self)
         table = OperatorTable(self.kernels, COLUMNS, columns)
         return WideQuestion(
             self._known(columns),
@@ -178,7 +418,7 @@ class Layer:
             known.add("unknown, so nothing is sure to move", last_level_cache=_KEEPS_ALL)
         if not any(each.scaled for each in self.kernels):
             known.add("no number of this layer has a scale that counts", scale_bytes=0.0)
-        rates.add_known(self, known)
+        add_known(self, known)
         return known.add("given", **{n: v for n, v in self.given.items() if n not in columns})
 
     @property

@@ -2,20 +2,465 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
-from mlsim.solvers.question import Question
-from mlsim.solvers.training.job import Job
-from mlsim.solvers.training.kernel_table import kernel_table
-from mlsim.solvers.training.known import known_of
-from mlsim.solvers.training.plan import equations_for
-from mlsim.workloads.kernels import Kernel
-from mlsim.workloads.model import OperatorTable
+from mlsim.equations import links
+from mlsim.precision import PRECISIONS
+from mlsim.solvers.formats import WIDE, kept_bytes
+from mlsim.solvers.question import Known, Origin, Question, recorded
+from mlsim.solvers.training.equations import equations_for
+from mlsim.solvers.training.scenario import Scenario
+from mlsim.systems import Cluster, Placement, System, placement
+from mlsim.workloads.adapters import NF4, widest
+from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS, OperatorTable
+from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.training_lowering import (
+    adapter_parameters_on_device,
+    kernels,
+    multiply_adds,
+    output_multiply_adds,
+    padded_model,
+    parameters_on_device,
+    quantized_on_device,
+    score_multiply_adds,
+    spared_multiply_adds,
+    stage_layers,
+)
+
+if TYPE_CHECKING:
+    from mlsim.workloads.adapters import LoRA
+
+
+# Columns that a given quantity takes the place of.
+_REPLACEABLE = ("peak_flops", "link_bandwidth", "kernel_overhead", "compute_fraction")
+_TABLES: dict[Any, OperatorTable[Kernel]] = {}
+
+
+def kernel_table(job: Scenario) -> OperatorTable[Kernel]:
+    """Return the kernels of a micro-batch with peaks, rates and links of their own.
+
+    Made once for all batches and sequences, and for all ways to hold the state and to order
+    the stages: a search tries many with the same kernels.
+    """
+    replaced = tuple(name for name in _REPLACEABLE if name in job.given)
+    spread = _spread(job.parallelism)
+    key = (
+        job.model,
+        job.hardware,
+        spread,
+        job.recipe,
+        job.precision,
+        job.estimate,
+        job.software,
+        replaced,
+    )
+    found = _TABLES.get(key)
+    if found is None:
+        if len(_TABLES) >= 4096:
+            _TABLES.clear()
+        found = _TABLES[key] = _new_table(job, spread)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spread(parallelism: Parallelism) -> Parallelism:
+    """Return a layout without what no kernel hangs on."""
+    return replace(parallelism, shard="none", interleaved=1)
+
+
+def _new_table(job: Scenario, spread: Parallelism) -> OperatorTable[Kernel]:
+    rows = tuple(_placed(job, row) for row in kernels(job.model, spread, job.recipe))
+    extra: dict[str, tuple[float, ...]] = {}
+    if "peak_flops" not in job.given:
+        extra["peak_flops"] = tuple(
+            job.device.compute.figure(job.computes_in(row.kind, row.name)).si for row in rows
+        )
+    if job.calibrated:
+        extra |= _calibrated_columns(job, rows)
+    sending = next((row for row in rows if row.link_span), None)
+    if sending and "link_bandwidth" not in job.given:
+        extra["link_bandwidth"] = tuple(
+            _exchange_bandwidth(job, row if row.link_span else sending) for row in rows
+        )
+    return OperatorTable(rows, KERNEL_COLUMNS, extra)
+
+
+def _placed(job: Scenario, row: Kernel) -> Kernel:
+    """Return a kernel with the messages of two levels, if its group is in several nodes."""
+    lies = placement(row.link_span or 1, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1:
+        return row
+    hops = links.two_level_hops(row.link_hops, row.link_span, lies.members, lies.groups)
+    return replace(row, link_hops=int(hops))
+
+
+def _exchange_bandwidth(job: Scenario, row: Kernel) -> float:
+    """Rate at which a device of a stage sends; of two levels, that of one ring as fast."""
+    one = job.bandwidth(row.link_span, row.link_stride)
+    lies = placement(row.link_span, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1 or job.node is None:
+        return one
+    inside = job.node.link_bandwidth(max(2, lies.members))
+    return float(links.two_level_bandwidth(lies.members, lies.groups, inside, one))
+
+
+def _calibrated_columns(job: Scenario, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
+    """Return columns of what was measured, where it is not the same for all kernels."""
+    from mlsim.solvers.calibrated import in_program, start_of
+
+    found, wide = job.achieved, job.attention_achieved
+    made_by = job.software
+    if found is None or wide is None or made_by is None:
+        return {}
+    starts = tuple(
+        0.0
+        if row.kind in ("network", "kept")
+        else start_of(found.kernel_overhead, made_by, row.kind)
+        for row in rows
+    )
+    # Standard attention is two products; flash attention is a kernel of its own.
+    own = not job.recipe.standard
+    reached = tuple(
+        in_program(
+            wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction,
+            made_by,
+            row.kind,
+            job.device,
+            job.computes_in(row.kind, row.name),
+        )
+        for row in rows
+    )
+    columns = {"kernel_overhead": starts, "compute_fraction": reached}
+    return {name: values for name, values in columns.items() if name not in job.given}
+
+
+_NF4 = "NF4 with double quantization [Dettmers et al., 2023]"
+# Of a frozen weight: one forward, and one for the gradient of its input.
+_FROZEN_MULTIPLY_ADDS = 2.0
+
+
+def add_adapters(known: Known, job: Scenario) -> None:
+    """Add what is trained and what is frozen, in which formats, and how it is divided."""
+    adapters = job.recipe.adapters
+    if adapters is None:
+        return
+    _add_adapter_sizes(known, job, adapters)
+    _add_adapter_work(known, job, adapters)
+    _add_frozen_formats(known, job)
+    words = partial(_adapter_layout, job)
+    if job.parallelism.copies == 1 or job.parallelism.shard != "zero3":
+        known.add(words, frozen_gathers=0.0, exchanged_frozen_parameters=0.0)
+
+
+def _adapter_layout(job: Scenario) -> str:
+    return f"layout: {job.parallelism}; each copy has all frozen weights"
+
+
+def _adapter_words(job: Scenario, adapters: LoRA) -> str:
+    return f"{adapters}, from the architecture of {job.model.name} ({job.model.source})"
+
+
+def _add_adapter_sizes(known: Known, job: Scenario, adapters: LoRA) -> None:
+    padded = padded_model(job.model, job.parallelism.pipeline)
+    dense, expert = adapter_parameters_on_device(padded, adapters, job.parallelism)
+    known.add(
+        partial(_adapter_words, job, adapters),
+        adapter_dense_parameters=dense,
+        adapter_expert_parameters=expert,
+        trained_parameters=float(adapters.parameters(job.model)),
+    )
+
+
+def _add_adapter_work(known: Known, job: Scenario, adapters: LoRA) -> None:
+    tokens = int(job.sequence_tokens)
+    frozen, own = multiply_adds(job.model, adapters, tokens)
+    spared = spared_multiply_adds(job.model, adapters, tokens, causal="causal" in job.variant)
+    known.add(
+        partial(_adapter_words, job, adapters),
+        frozen_multiply_adds=frozen,
+        adapter_multiply_adds=own,
+        spared_multiply_adds=spared,
+    )
+    once = "definition: one forward, and one backward, since frozen weights have no gradients"
+    known.add(once, training_multiply_adds=_FROZEN_MULTIPLY_ADDS)
+
+
+def _add_frozen_formats(known: Known, job: Scenario) -> None:
+    if not job.recipe.quantized:
+        same = "frozen weights are kept as they compute"
+        known.add(same, frozen_bytes=known["bytes_per_parameter"], dequantized_at_once=0.0)
+        return
+    padded = padded_model(job.model, job.parallelism.pipeline)
+    known.add(_NF4, **NF4)
+    known.add(
+        f"{_NF4}: the matrices of the layers, from the architecture of {job.model.name}",
+        quantized_parameters=quantized_on_device(padded, job.parallelism),
+        dequantized_at_once=widest(job.model, job.parallelism),
+    )
+
+
+# What is given stands in place of what it would be computed from.
+_LEADS_TO = {
+    "state_bytes": ("moment_bytes", "master_bytes"),
+    "hop_latency": ("link_latency", "measured_devices"),
+    "flops_per_parameter_token": ("training_multiply_adds",),
+    "bytes_per_quantized": (
+        *("value_bytes", "constant_bytes", "block_parameters"),
+        *("second_constant_bytes", "block_constants"),
+    ),
+}
+_GIVEN = "given"
+
+
+def known_of(job: Scenario, table: OperatorTable[Kernel]) -> Known:
+    """Return everything known of a run but its kernels' columns, in base units."""
+    known = Known()
+    _add_sizes(known, job)
+    _add_model(known, job)
+    _addlayout(known, job)
+    add_device(known, job)
+    _add_links(known, job, table)
+    add_rates(known, job)
+    _add_state(known, job)
+    add_run(known, job)
+    if job.recipe.adapters:
+        add_adapters(known, job)
+    for name in job.given:
+        for each in _LEADS_TO.get(name, ()):
+            known.pop(each, None)
+    return known.add(_GIVEN, **job.given)
+
+
+def _add_sizes(known: Known, job: Scenario) -> None:
+    known.add(
+        _GIVEN,
+        global_batch=job.global_batch,
+        micro_batch=job.micro_batch,
+        sequence_tokens=job.sequence_tokens,
+        new_tokens=job.sequence_tokens,
+        reserve_share=job.reserve_share,
+    )
+    known.add("definition: training has no cache", cached_tokens=0.0)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    for name in ("exchange", "pipeline", "gradient"):
+        share = getattr(job.overlap, name)
+        words = _GIVEN if share else "stated: nothing hides behind computing"
+        known.add(words, **{f"{name}_overlap": share})
+
+
+def _add_model(known: Known, job: Scenario) -> None:
+    model, tokens = job.model, int(job.sequence_tokens)
+    words = f"{model.name}, from its architecture ({model.source})"
+    dense, expert = parameters_on_device(model, job.parallelism)
+    known.add(
+        words,
+        dense_parameters=dense,
+        expert_parameters=expert,
+        model_parameters=float(model.active_parameter_count),
+        all_parameters=float(model.parameter_count),
+        trained_parameters=float(model.parameter_count),
+        layers=float(model.layers),
+        hidden_size=float(model.hidden),
+    )
+    # A program that skips what is masked is not asked for it; standard attention
+    # works on the whole square, window or not.
+    if job.masked_worked and model.attention.window:
+        model = replace(model, attention=replace(model.attention, window=0))
+    causal = "causal" in job.variant
+    known.add(words, sequence_flops=float(model.flop_count(tokens, causal=causal, all_logits=True)))
+    if job.bound:
+        known.add("the bound computes nothing again", recomputed_flops=0.0)
+    elif job.recipe.recompute == "full":
+        known.add(words, output_multiply_adds=output_multiply_adds(model, tokens))
+    elif job.recipe.recompute == "selective" and job.recipe.standard:
+        known.add(words, score_multiply_adds=score_multiply_adds(model, tokens))
+    else:
+        nothing = "nothing is computed again that the sequence's work counts"
+        known.add(nothing, recomputed_flops=0.0)
+
+
+def layout(job: Scenario) -> str:
+    """Say how a run is spread, as an origin."""
+    return f"layout: {job.parallelism}"
+
+
+def _addlayout(known: Known, job: Scenario) -> None:
+    parallelism, group = job.parallelism, job.group
+    known.add(
+        partial(layout, job),
+        data_parallel=float(parallelism.data),
+        tensor_parallel=float(parallelism.tensor),
+        context_parallel=float(parallelism.context),
+        pipeline_parallel=float(parallelism.pipeline),
+        interleaved=float(parallelism.interleaved),
+        devices=float(parallelism.devices),
+        expert_replicas=float(parallelism.expert_replicas),
+        stage_layers=float(stage_layers(job.model, parallelism.pipeline)),
+        spared_layers=float("uneven" in job.variant),
+        shard_group=float(parallelism.copies),
+        node_members=float(group.members),
+        node_groups=float(group.groups),
+    )
+
+
+def add_device(known: Known, job: Scenario) -> None:
+    """Add the rates and the memory of each device."""
+    device = job.device
+    known.add_memory(device)
+    peak = device.compute.figure(job.precision)
+    known.columns(recorded(device, peak), "peak_flops")
+    if "peak_flops" in job.given:
+        known.add("given, as peak_flops", peak_rate=job.given["peak_flops"])
+    else:
+        known.add(recorded(device, peak), peak_rate=peak.si)
+
+
+def add_group(known: Known, job: Scenario) -> None:
+    """Add the rates at which copies of the weights send to one another."""
+    parallelism, group = job.parallelism, job.group
+    fabric = job.bandwidth(parallelism.copies, parallelism.tensor)
+    within = _node_bandwidth(job, group)
+    if group.groups > 1 and job.algorithm != "hierarchical":
+        # One ring, or tree, through all nodes is as fast as its slowest link.
+        within = min(within, fabric)
+    inside, outside = _links(job)
+    known.add(inside, node_bandwidth=within)
+    known.add(outside, fabric_bandwidth=fabric)
+    if parallelism.copies == 1:
+        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
+
+
+def _add_links(known: Known, job: Scenario, table: OperatorTable[Kernel]) -> None:
+    """Add the rates at which devices send to one another, and where they send nothing."""
+    add_group(known, job)
+    parallelism = job.parallelism
+    # A pipeline through several nodes goes at the rate of its slowest link.
+    stage = min(
+        job.bandwidth(size, parallelism.stage_devices) for size in {2, max(2, parallelism.pipeline)}
+    )
+    inside, outside = _links(job)
+    between = isinstance(job.hardware, Cluster) and stage == job.hardware.fabric_bandwidth
+    known.add(outside if between else inside, stage_bandwidth=stage)
+    known.columns(partial(_either, inside, outside), "link_bandwidth")
+    if parallelism.pipeline == 1:
+        known.add("one stage: nothing is sent between stages", pipeline_time=0.0)
+    if not any(row.link_span for row in table.operators):
+        known.add("one device a stage: nothing is sent within it", exchange_time=0.0)
+
+
+def _node_bandwidth(job: Scenario, group: Placement) -> float:
+    return job.node.link_bandwidth(max(2, group.members)) if job.node else 0.0
+
+
+def _links(job: Scenario) -> tuple[Origin, Origin]:
+    """Return the origins of the links within a node, and between nodes."""
+    hardware = job.hardware
+    if isinstance(hardware, Cluster):
+        return recorded(hardware.node, hardware.node.figure), recorded(hardware, hardware.figure)
+    if isinstance(hardware, System):
+        return (recorded(hardware, hardware.figure),) * 2
+    return ("one device: nothing is sent",) * 2
+
+
+def _either(inside: Origin, outside: Origin) -> str:
+    """Say where the rate of a kernel's link comes from, which may leave its node."""
+    within, between = (each if isinstance(each, str) else each() for each in (inside, outside))
+    return within if within == between else f"{within}; or between nodes {between}"
+
+
+def add_rates(known: Known, job: Scenario) -> None:
+    """Add the parts of the data sheet's rates that are reached, and the time to start."""
+    device, links = job.achieved, job.linked
+    if device is None:
+        known.add("roofline: the full rate of the memory", memory_fraction=1.0)
+        if job.calibrated:
+            from mlsim.solvers.calibrated import add_tiling
+
+            add_tiling(known, job.device)
+    else:
+        origins, fraction = device.origins, device.origins["compute_fraction"]
+        own = "" if job.recipe.standard else f"; for attention {origins['attention_fraction']}"
+        known.add(origins["memory_fraction"], memory_fraction=device.memory_fraction)
+        known.columns(f"{fraction}{own}", "compute_fraction")
+        known.columns(origins["kernel_overhead"], "kernel_overhead")
+        known.add(origins.get("tile_size", ""), tile_size=float(device.tile))
+        if device.cores is None:
+            known.add(origins["cores"], filled_share=1.0)
+        else:
+            known.add(origins["cores"], cores=float(device.cores))
+    if links is None:
+        known.add("roofline: the full rate of the link", link_fraction=1.0)
+        known.add("roofline: starting to send takes no time", hop_latency=0.0)
+        return
+    across = "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
+    known.add(f"{links.origins['link_fraction']}{across}", link_fraction=links.link_fraction)
+    known.add(
+        f"of an all-reduce: {links.origins['link_latency']}",
+        link_latency=links.link_latency,
+        measured_devices=float(links.devices),
+    )
+
+
+def _add_state(known: Known, job: Scenario) -> None:
+    """Add what is held of weights, gradients and optimizer, and how often it is sent.
+
+    What is not sharded has one shard and is sent once a step; equations give the rest.
+    """
+    parallelism, shard = job.parallelism, job.parallelism.shard
+    chosen, wide, full = job.precision, kept_bytes(job.precision), PRECISIONS["fp32"].bytes
+    kept = "" if chosen.bits >= WIDE else f", kept in {WIDE:g} bits"
+    words = f"{job.why or chosen.name}{kept}: {max(chosen.bits, WIDE):g} bits"
+    gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
+    known.add(gradients, bytes_per_gradient=job.gradients.bytes)
+    known.add("Adam: each moment in 32 bits", moment_bytes=full)
+    if wide < full:
+        known.add("Adam: a copy of the weights in 32 bits", master_bytes=full)
+    else:
+        known.add("Adam: weights are in 32 bits", master_bytes=0.0)
+    # Plain copies gather gradients, of which all then update all weights.
+    if shard == "none":
+        known.add(gradients, gathered_bytes=job.gradients.bytes)
+    else:
+        known.add(words, gathered_bytes=wide)
+    words_of_layout = partial(layout, job)
+    alone = parallelism.copies == 1
+    once = 0.0 if alone else 1.0
+    if shard == "none":
+        known.add(words_of_layout, state_shards=1.0)
+    if shard not in ("zero2", "zero3"):
+        known.add(words_of_layout, gradient_shards=1.0)
+    if shard != "zero3":
+        known.add(words_of_layout, weight_shards=1.0)
+    # Who keeps only a part of the gradients must add up after each micro-batch.
+    if alone or shard not in ("zero2", "zero3"):
+        known.add(words_of_layout, gradient_scatters=once)
+    if alone or shard != "zero3":
+        known.add(words_of_layout, weight_gathers=once, gathered_parameters=0.0)
+
+
+def add_run(known: Known, job: Scenario) -> None:
+    """Add what is asked of the whole run."""
+    backward = "definition: one forward, and two backward"
+    known.add(backward, training_multiply_adds=TRAINING_MULTIPLY_ADDS)
+    reliability = job.reliability
+    asked = {
+        "training_tokens": job.tokens,
+        "device_price": job.price,
+        "mean_time_to_failure": reliability.mean_time_to_failure,
+        "checkpoint_bandwidth": reliability.checkpoint_bandwidth,
+        "restart_time": reliability.restart_time,
+    }
+    known.add(_GIVEN, **{name: value for name, value in asked.items() if value is not None})
+    if reliability.mean_time_to_failure is None:
+        known.add("no failures are counted: give mean_time_to_failure", goodput=1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Job):
+class Run(Scenario):
     """A job with its kernels, and all that is known of it."""
 
     table: OperatorTable[Kernel] = field(init=False)

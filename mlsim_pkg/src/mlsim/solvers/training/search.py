@@ -8,12 +8,14 @@ from typing import Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.hardware import Device
+from mlsim.solvers.training.checks import Asked, run, settled
 from mlsim.solvers.training.training import Training
-from mlsim.solvers.training.validate import RECOMPUTE, Asked, run, settled
 
 # What is tried of each.
 _MICRO_BATCHES = (1, 2, 4, 8)
 _INTERLEAVED = (1, 2, 3, 4)
+# What recomputes more takes longer, so the first that fits will do.
+_RECOMPUTE = ("none", "selective", "full")
 # What tells layouts apart but for their micro-batches.
 _OF_LAYOUT = ("tensor_parallel", "pipeline_parallel", "interleaved", "shard")
 
@@ -99,8 +101,7 @@ def search(asked: Asked) -> Training:
     """
     fixed = settled(asked)
     _check_free(asked)
-    # What recomputes more takes longer, so the first recipe that fits will do.
-    recipes = [replace(fixed["recipe"], recompute=each) for each in RECOMPUTE]
+    recipes = [replace(fixed["recipe"], recompute=each) for each in _RECOMPUTE]
     best: Training | None = None
     nearest: Training | None = None
     refusal = ""

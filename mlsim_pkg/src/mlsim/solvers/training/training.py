@@ -1,45 +1,274 @@
-"""What training takes: time, memory, and what the time is spent on."""
+"""What training takes: time, memory, what the time is spent on, and how that is written out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnreachableError
-from mlsim.solvers.answer import Answer, Report
-from mlsim.solvers.causes import (
-    TRAINING_SHARES,
-    Causes,
-    cause_of,
-    label_of,
-    training_shares_of,
-    with_training_causes,
+from mlsim.hardware import Device
+from mlsim.solvers.answer import (
+    Answer,
+    Form,
+    Pairs,
+    Row,
+    banded,
+    doubts,
+    noted,
+    plain,
+    seconds,
+    short,
+    with_unit,
 )
-from mlsim.solvers.explain import Explanation
-from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
-from mlsim.solvers.training.names import (
+from mlsim.solvers.training.equations import (
+    OF_ADAPTERS,
     PARTS,
     SIZES,
     TRAINING_GIVABLE,
     TRAINING_NAMES,
     WITH_FAILURES,
 )
-from mlsim.solvers.training.refusals import missing, must_get_on, too_large
-from mlsim.solvers.training.run import Run
-from mlsim.solvers.training.training_report import inputs, report, reported
+from mlsim.solvers.training.scenario import Scenario
+from mlsim.units import held, text
 from mlsim.values import as_share
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from mlsim.hardware import Device
-    from mlsim.hardware.relatives import Loan
+    from mlsim.solvers.load import Load
     from mlsim.values.kinds import Quantity
     from mlsim.values.plain import Plain
     from mlsim.workloads.language import Transformer
+
+# What is not given, and how it would be.
+_EXAMPLES = {
+    "training_tokens": "tokens=300e9",
+    "device_price": "price='2 USD/h'",
+    "checkpoint_bandwidth": "checkpoint_bandwidth='100 GB/s'",
+    "restart_time": "restart_time='10 min'",
+    "mean_time_to_failure": "mean_time_to_failure='50000 h'",
+}
+_STEP = (
+    *("step_time", "token_rate", "model_flops_utilization", "hardware_flops_utilization"),
+    "model_flops",
+)
+_MEMORY = (
+    *("weight_memory", "gradient_memory", "optimizer_memory", "activation_memory"),
+    *("memory_required", "memory_free"),
+)
+_WORDS = {
+    "exchange": "sending within a stage",
+    "bubble": "pipeline bubble",
+    "pipeline": "sending between stages",
+    "gradients": "gradients and weights",
+}
+
+
+def _limits(write: Callable[[Training], Any]) -> Callable[[Training], Any]:
+    """Return what writes where the time of a step goes; null of a bound, and of no time."""
+    return lambda training: write(training) if training.shows_times and training.has_parts else None
+
+
+def _breakdown(training: Training) -> dict[str, Any]:
+    return {name: with_unit(value, "s") for name, value in training._parts().items()}
+
+
+def _adapters(training: Training) -> Any:
+    """Return what is trained beside a frozen model, for JSON."""
+    adapters = training.run.recipe.adapters
+    if adapters is None:
+        return ""
+    trained = ("trained_parameters", "trained_share")
+    return {
+        "kind": type(adapters).__name__,
+        "rank": adapters.rank,
+        "targets": list(adapters.targets),
+        **{name: plain(training._value(name)) for name in trained},
+    }
+
+
+def _layout(training: Training) -> dict[str, Any]:
+    """Return how a run is spread, for JSON."""
+    parallelism, recipe = training.run.parallelism, training.run.recipe
+    sizes = ("tensor", "pipeline", "data", "context", "expert")
+    return {
+        "devices": parallelism.devices,
+        **{f"{name}_parallel": getattr(parallelism, name) for name in sizes},
+        "interleaved": parallelism.interleaved,
+        "sequence_parallel": parallelism.sequence,
+        "shard": parallelism.shard,
+        "recompute": recipe.recompute,
+        "attention": recipe.attention,
+    }
+
+
+def software_key(training: Training) -> str:
+    """Return the class of software of a calibrated run."""
+    return training.run.software.key if training.run.software else ""
+
+
+def where(training: Training) -> str:
+    """Say on how many of which devices a run is."""
+    run = training.run
+    of = "" if isinstance(run.hardware, Device) else f" of {run.hardware.name}"
+    return f"{run.parallelism.devices:,} x {run.device.name}{of}"
+
+
+def _spread(training: Training) -> str:
+    """Say how a run is spread, and what it keeps."""
+    recipe = training.run.recipe
+    kept = "recomputes scores" if recipe.standard else "keeps all but scores"
+    again = {"none": "keeps all", "selective": kept, "full": "recomputes layers"}
+    return f"{training.run.parallelism}; {again[recipe.recompute]}"
+
+
+def _step(training: Training) -> str:
+    """Say what a step works on."""
+    run, count = training.run, training._value("micro_batches")
+    batches = f"{count:,.0f} micro-batches of {run.micro_batch:,.0f}" if count > 1 else ""
+    return (
+        f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in "
+        f"{batches or 'one micro-batch'}"
+    )
+
+
+def _trained(training: Training) -> str:
+    """Say what adapters train of a model."""
+    adapters = training.run.recipe.adapters
+    if not adapters:
+        return ""
+    count, share = training._value("trained_parameters"), training._value("trained_share")
+    return f"{adapters}: {count:,.0f} parameters, {share:.2%} of the model"
+
+
+def _time(training: Training) -> str:
+    step, rate = seconds(training.value("step_time")), training.value("token_rate")
+    return f"{step} a step, {rate:,.0f} token/s"
+
+
+def _use(training: Training) -> str:
+    used, done = (training.value(f"{n}_flops_utilization") for n in ("model", "hardware"))
+    return f"MFU {used:.1%}, HFU {done:.1%}"
+
+
+def spent(training: Training) -> str:
+    """Say what the time of a step is spent on, the longest part first; nothing of a bound."""
+    if not training.has_parts:
+        return ""
+    parts = sorted(training._parts().items(), key=lambda item: -item[1])
+    whole = training.value("step_time")
+    shares = ((_WORDS.get(name, name), time / whole) for name, time in parts)
+    return ", ".join(f"{words} {share:.1%}" for words, share in shares if share >= 0.0005)
+
+
+def hidden(training: Training) -> str:
+    """Say how much of each kind of sending computing hides; nothing of a bound."""
+    if not training.has_parts:
+        return ""
+    shares = training.form.inputs["overlap"](training).items()
+    words = ", ".join(f"{name} {share:.0%}" for name, share in shares if share)
+    return words or "none: sending waits for computing"
+
+
+def _run(training: Training) -> str:
+    """Say how long a whole run takes; nothing where a step alone was asked about."""
+    if training.run.tokens is None:
+        return ""
+    count = training.run.tokens
+    sizes = ((1e12, "trillion "), (1e9, "billion "), (1e6, "million "))
+    named = (f"{count / size:,.4g} {name}tokens" for size, name in sizes if count >= size)
+    return f"{next(named, f'{count:,.0f} tokens')}: {whole_words(training)}"
+
+
+def whole_words(training: Training) -> str:
+    """Say how long a whole run takes, and what it costs."""
+    days = training.value("training_time") / 86400
+    words = f"{days:,.1f} days, {training.value('device_time') / 3600:,.0f} device-hours"
+    goodput = training.value("goodput")
+    if goodput < 1:
+        words += f", goodput {goodput:.1%}"
+    if training.run.price is not None:
+        words += f", {training.value('training_cost'):,.0f} USD"
+    return words
+
+
+def memory_rows(training: Training) -> Pairs:
+    """Return rows of what a run holds, and whether it fits."""
+    run = training.run
+    required, usable, whole, *parts = (
+        held(training.value(name))
+        for name in ("memory_required", "usable_memory", "memory_capacity", *_MEMORY[:4])
+    )
+    weights, summed, optimizer, activations = parts
+    gradients = f"gradients in {run.gradients.name} {summed}"
+    return [
+        ("memory", f"{required} of {usable} ({run.reserve_share:.0%} of {whole} reserved)"),
+        ("", f"weights {weights}, {gradients}, optimizer {optimizer}, activations {activations}"),
+        *doubts(training),
+        *Row("feasible", short).written(training),
+    ]
+
+
+def title(training: Training) -> str:
+    """Return the title of a report."""
+    run = training.run
+    return f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
+
+
+# What JSON has of any training run, before what it is spread over and after it.
+BEFORE: dict[str, Callable[[Any], Any]] = {
+    "model": lambda training: training.run.model.name,
+    "hardware": lambda training: training.run.hardware_name,
+    "precision": lambda training: training.run.precision.name,
+    "formats_assumed": lambda training: training.run.why,
+    "gradients": lambda training: training.run.gradients.name,
+}
+BATCHES: dict[str, Callable[[Any], Any]] = {
+    "global_batch": lambda training: with_unit(training.run.global_batch, "sample"),
+    "micro_batch": lambda training: with_unit(training.run.micro_batch, "sample"),
+}
+LIMITS = {
+    "breakdown": _limits(_breakdown),
+    "bottleneck": _limits(lambda training: training.bottleneck),
+    "causes": _limits(lambda training: plain(training.causes)),
+}
+_FORM = Form(
+    title=title,
+    rows=(
+        Row("devices", where),
+        Row("layout", _spread),
+        Row("step", _step),
+        Row("formats", lambda training: training.run.why),
+        Row(
+            "software",
+            lambda training: training.run.software.name if software_key(training) else "",
+        ),
+        Row("adapters", _trained),
+        Row("", noted),
+        Row("time", _time, timed=True),
+        banded("step_time"),
+        Row("use", _use, timed=True),
+        Row("spent on", spent, timed=True),
+        Row("overlap", hidden, timed=True),
+        Row("run", _run, timed=True),
+        Row("", memory_rows),
+    ),
+    inputs={
+        **BEFORE,
+        "estimate": lambda training: training.run.estimate,
+        "software": software_key,
+        "adapters": _adapters,
+        "layout": _layout,
+        "overlap": lambda training: asdict(training.run.overlap),
+        **BATCHES,
+        "sequence_tokens": lambda training: with_unit(training.run.sequence_tokens, "token/sample"),
+        "feasible": lambda training: training.feasible,
+        **LIMITS,
+    },
+)
 
 
 class Training(Answer):
@@ -50,20 +279,13 @@ class Training(Answer):
     """
 
     noun, variable, first = "training run", "training", "step_time"
+    names = TRAINING_NAMES
+    needs_memory = frozenset(TRAINING_NAMES).difference(SIZES)
+    form = _FORM
 
-    def __init__(self, run: Run, *, check_memory: bool = True) -> None:
-        super().__init__(check_memory=check_memory)
+    def __init__(self, run: Scenario, *, check_memory: bool = True) -> None:
+        super().__init__(run, check_memory=check_memory)
         self.run = run
-
-    @property
-    def question(self) -> Question:
-        """What is asked."""
-        return self.run.question
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What can be asked for by name."""
-        return TRAINING_NAMES
 
     def value(self, name: str) -> Any:
         """Return a result in its base unit; of the kernels, one value for each.
@@ -80,11 +302,23 @@ class Training(Answer):
         """
         found = super().value(name)
         if name in WITH_FAILURES and name not in self.question.known:
-            must_get_on(self)
+            self._check_progress()
         return found
 
-    def _lasts(self, name: str) -> bool:
-        return name in SIZES
+    def _check_progress(self) -> None:
+        """Refuse a run that loses more to failures than it gains between them."""
+        if self._value("goodput") > 0:
+            return
+        fails, saves, restarts = (
+            text(self._value(name), "s")
+            for name in ("failure_interval", "checkpoint_time", "restart_time")
+        )
+        raise InvalidValueError(
+            f"such a run never ends: {self.devices:,} devices fail every {fails} on average, a "
+            f"checkpoint takes {saves} and a restart {restarts}. Give a longer "
+            "mean_time_to_failure (of one device), a faster checkpoint_bandwidth, or a shorter "
+            "restart_time."
+        )
 
     def _value(self, name: str) -> Any:
         try:
@@ -93,17 +327,20 @@ class Training(Answer):
             raise InvalidValueError(self._missing(name, str(error))) from None
 
     def _missing(self, name: str, words: str) -> str:
-        return missing(self, name, words)
-
-    @property
-    def loans(self) -> tuple[Loan, ...]:
-        """Constants of a calibrated answer that were measured on other devices, and on which."""
-        return self.run.loans
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What nobody asked for, and changes the answer by a tenth, in words."""
-        return self.run.assumptions
+        """Say why there is no such result, and what would have to be given for it."""
+        if not self.has_parts and name not in self.question.known:
+            return (
+                f"{name} is no result of the bound, which is the least time of a whole step: "
+                'ask estimate="roofline".'
+            )
+        if name in OF_ADAPTERS:
+            return f"{name} is of adapters: give adapters=LoRA(rank=16), or QLoRA(rank=16)."
+        for needed, example in _EXAMPLES.items():
+            if needed == name:
+                return f"{name} was not given: give it as {example}."
+            if needed in words:
+                return f"{name} needs {needed}, which was not given: such as {example}."
+        return words
 
     @property
     def model(self) -> Transformer:
@@ -209,13 +446,7 @@ class Training(Answer):
     @property
     def memory(self) -> dict[str, Quantity]:
         """Memory of the fullest device by part."""
-        parts = (
-            "weight_memory",
-            "gradient_memory",
-            "optimizer_memory",
-            "activation_memory",
-            "memory_free",
-        )
+        parts = (*_MEMORY[:4], "memory_free")
         return {name: self.quantity(name) for name in parts}
 
     @property
@@ -231,12 +462,16 @@ class Training(Answer):
         >>> training.bottleneck, training.causes["tiles"] > 0
         ('Compute Bound', True)
         """
+        from mlsim.solvers.causes import label_of
+
         self._parts()
         return str(label_of(self._caused))
 
     @cached_property
     def _caused(self) -> Question:
         """The question, with what the time goes into."""
+        from mlsim.solvers.causes import with_training_causes
+
         return with_training_causes(self.question, calibrated=self.run.calibrated)
 
     @property
@@ -254,16 +489,23 @@ class Training(Answer):
         DoesNotFitError
             If the run does not fit.
         """
+        from mlsim.solvers.causes import training_shares_of
+
         self._parts()
         return training_shares_of(self._caused, calibrated=self.run.calibrated)
 
     @property
     def cause(self) -> str:
         """The largest cause under the label of `bottleneck`, such as "bubble"."""
+        from mlsim.solvers.causes import cause_of
+
         return cause_of(self.causes, self.bottleneck)
 
     def explain(self, name: str = "") -> Any:
         """Show how a result came to be; "bottleneck" shows why it has its label."""
+        from mlsim.solvers.causes import TRAINING_SHARES, Causes
+        from mlsim.solvers.explain import Explanation
+
         if name in TRAINING_SHARES.values():
             self._parts()
             return Explanation(self._caused, name)
@@ -276,28 +518,69 @@ class Training(Answer):
             roofline = type(self)(asked, check_memory=self._check_memory).bottleneck
         return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
 
+    @property
+    def _whole_run(self) -> bool:
+        """Whether the whole run was asked about, and not a step alone."""
+        return self.run.tokens is not None
+
     def load(self) -> Load:
         """Return what the devices are asked to do, for `Engine.footprint`.
 
         It is that of the whole run, or of one step where no tokens were given.
         """
-        run, step = self.run, self.value("step_time")
-        whole = run.tokens is not None
+        from mlsim.solvers.load import Load
+
+        whole = self._whole_run
         return Load(
             device=self.device,
-            system=run.node,
+            system=self.run.node,
             devices=self.devices,
-            time=self.value("training_time") if whole else step,
+            time=self.value("training_time" if whole else "step_time"),
             compute_utilisation=float(self.value("hardware_flops_utilization")),
             memory_utilisation=min(1.0, self.value("memory_utilisation")),
-            tokens=self.value("training_tokens" if whole else "step_tokens"),
             label=f"training of {self.model.name}",
-            labels=run.labels,
+            labels=self.run.labels,
+            **self._tokens(),
         )
+
+    def _tokens(self) -> dict[str, float]:
+        """Return the tokens that are learned from, for a load."""
+        return {"tokens": self.value("training_tokens" if self._whole_run else "step_tokens")}
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
-        return too_large(self)
+        run = self.run
+        required, there = (
+            held(self._value(name)) for name in ("memory_required", "memory_capacity")
+        )
+        return (
+            f"Training {run.model.name} on {run.hardware_name} with {self._together()} needs "
+            f"{required} on each device, which has {there}, {run.reserve_share:.0%} of it "
+            f"reserved: {held(-self._value('memory_free'))} too much. {self._advice()} "
+            "check_memory=False gives the time it would take."
+        )
+
+    def _together(self) -> str:
+        """Say what a device works on at one time."""
+        run = self.run
+        return f"micro-batches of {run.micro_batch:,.0f} x {run.sequence_tokens:,.0f} tokens"
+
+    def _advice(self) -> str:
+        """Say what would make a run fit that does not."""
+        run, ways = self.run, []
+        if run.recipe.recompute != "full":
+            ways.append("recompute='full'")
+        if run.parallelism.copies > 1 and run.parallelism.shard != "zero3":
+            ways.append("shard='zero1' (or 'zero2', 'zero3')")
+        if run.parallelism.tensor > 1 and not run.parallelism.sequence:
+            ways.append("sequence_parallel=True")
+        if run.micro_batch > 1 and self._value("activation_memory") > self._value("state_memory"):
+            ways.append("a smaller micro_batch")
+        adapters = run.recipe.adapters
+        if adapters and not adapters.quantized:
+            ways.append(f"adapters=QLoRA(rank={adapters.rank}), which keeps the model in 4 bits")
+        ways.append("more tensor or pipeline parallelism")
+        return f"Try {', '.join(ways)}; search=True looks for a layout that fits."
 
     @property
     def about(self) -> str:
@@ -313,11 +596,11 @@ class Training(Answer):
         return f"<Training {self.about.removeprefix('training ')}>"
 
     def _reported(self) -> tuple[str, ...]:
-        return reported(self)
+        return (*_STEP, *self._of_whole_run(), *_MEMORY)
 
-    def _inputs(self) -> Mapping[str, Any]:
-        return inputs(self)
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        return report(self)
+    def _of_whole_run(self) -> tuple[str, ...]:
+        """Name the results of a whole run, as far as it was asked for."""
+        if not self._whole_run or not self.shows_times:
+            return ()
+        cost = ("training_cost",) if self.run.price is not None else ()
+        return ("training_time", "device_time", "goodput", *cost)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device
-from mlsim.hardware.device_calibration import Calibration, calibration
-from mlsim.hardware.relatives import NOBODY, Loan, Relatives, loans
+from mlsim.parameters import CALIBRATED
 from mlsim.precision import Precision, by_default
-from mlsim.software import Software
-from mlsim.solvers.calibrated import OF_DEVICE
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.inputs import CALIBRATED
-from mlsim.solvers.noted import farthest, of_device, of_hardware, without_given
+from mlsim.solvers.question import Question
 from mlsim.systems import Cluster, Placement, System, placement
-from mlsim.systems.link_calibration import LinkCalibration, link_calibration
 from mlsim.workloads.kernels import Recipe
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Parallelism
+
+if TYPE_CHECKING:
+    from mlsim.hardware.device_calibration import Calibration
+    from mlsim.hardware.relatives import Loan
+    from mlsim.software import Software
+    from mlsim.systems.link_calibration import LinkCalibration
 
 BOUND = "bound"
 
@@ -45,7 +46,7 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Scenario:
     """A training run as it was asked for; sizes are floats in base units.
 
     `tokens` is None where only a step is asked for; `given` holds quantities that
@@ -144,7 +145,12 @@ class Job:
     @property
     def achieved(self) -> Calibration | None:
         """What the device was measured to reach; None of a roofline, or where all is given."""
-        if not self.calibrated or set(OF_DEVICE) <= set(self.given):
+        if not self.calibrated:
+            return None
+        from mlsim.hardware.device_calibration import calibration
+        from mlsim.solvers.calibrated import OF_DEVICE
+
+        if set(OF_DEVICE) <= set(self.given):
             return None
         return calibration(self.device, self.precision.computes_as)
 
@@ -153,6 +159,8 @@ class Job:
         """What attention reaches, which computes in 16 bits where matrices take 8."""
         if self.achieved is None:
             return None
+        from mlsim.hardware.device_calibration import calibration
+
         return calibration(self.device, self.computes_in("attention", ""))
 
     @property
@@ -170,6 +178,11 @@ class Job:
     @property
     def loans(self) -> tuple[Loan, ...]:
         """Which constants were measured on other devices; of links also whether on none."""
+        if not self.calibrated:
+            return ()
+        from mlsim.hardware.relatives import NOBODY, Relatives, loans
+        from mlsim.solvers.noted import farthest, without_given
+
         found = [each for each in (self.achieved, self.attention_achieved) if each]
         lent = without_given((loan for each in found for loan in each.loans), self.given)
         node = self.node
@@ -181,6 +194,8 @@ class Job:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What nobody asked for, and changes the answer."""
+        from mlsim.solvers.noted import of_device, of_hardware
+
         cluster = self.hardware if self.parallelism.devices > self.node_devices else None
         return (*of_device(self.device), *of_hardware(cluster))
 
@@ -196,6 +211,11 @@ class Job:
         if self.precision.bits >= WIDE or narrow:
             return self.precision.computes_as
         return "bf16" if "bf16" in self.device.compute.figures else "fp16"
+
+    @property
+    def question(self) -> Question:
+        """What is asked of it."""
+        raise NotImplementedError
 
     @property
     def labels(self) -> dict[str, str]:
@@ -218,6 +238,8 @@ class Job:
 
 @lru_cache(maxsize=256)
 def _linked(node: System, group: int | None) -> LinkCalibration | None:
+    from mlsim.systems.link_calibration import link_calibration
+
     try:
         return link_calibration(node, group)
     except NotMeasuredError:

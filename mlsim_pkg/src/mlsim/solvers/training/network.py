@@ -1,0 +1,507 @@
+"""A training run of a network of layers: every device takes samples through all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+from mlsim.equations.training import training_micro_batches
+from mlsim.errors import InvalidValueError, nearest, unknown_name
+from mlsim.hardware.device_calibration import Calibration
+from mlsim.parameters import one_number
+from mlsim.precision import PRECISIONS
+from mlsim.software import Software, software as find_software
+from mlsim.solvers.answer import Form, Pairs, Row, banded, noted, seconds
+from mlsim.solvers.calibrated import in_program
+from mlsim.solvers.formats import kept_bytes
+from mlsim.solvers.question import Known, Question, check_consistent, check_shares, recorded
+from mlsim.solvers.training.checks import (
+    FIXED,
+    Asked,
+    check_devices,
+    check_multiple,
+    data_copies,
+    given_of,
+    settled_of_any,
+)
+from mlsim.solvers.training.equations import NETWORK_TRAINING, SIZES, network_equations_for
+from mlsim.solvers.training.run import add_device, add_group, add_rates, add_run, layout
+from mlsim.solvers.training.scenario import Scenario
+from mlsim.solvers.training.training import (
+    BATCHES,
+    BEFORE,
+    LIMITS,
+    Training,
+    hidden,
+    memory_rows,
+    spent,
+    title,
+    where,
+    whole_words,
+)
+from mlsim.values.attributes import count
+from mlsim.workloads.adapters import check_adapters, check_language
+from mlsim.workloads.graph import Graph
+from mlsim.workloads.graph.networks import graph_of
+from mlsim.workloads.graph.training import (
+    held as held_in_step,
+    read_parameters,
+    statistics_bytes,
+    step_table,
+)
+from mlsim.workloads.kernels import Recipe
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network, Operator, OperatorTable
+from mlsim.workloads.steps import Parallelism
+
+# Numbers that each optimizer keeps of a parameter beside its weight.
+OPTIMIZERS: Mapping[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}
+
+_graph = lru_cache(maxsize=64)(graph_of)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRun(Scenario):
+    """A job of a network with its kernels, and all that is known of it.
+
+    `samples` is None where only a step is asked for.
+    """
+
+    optimizer: str = "momentum"
+    samples: float | None = None
+    table: OperatorTable[Operator] = field(init=False)
+
+    def __post_init__(self) -> None:
+        table = step_table(self.graph)
+        object.__setattr__(self, "table", self._with_columns(table))
+
+    @property
+    def network(self) -> Network:
+        """The network that is trained."""
+        found: Network = self.model  # type: ignore[assignment]
+        return found
+
+    @property
+    def moments(self) -> int:
+        """Numbers that the optimizer keeps of each parameter beside its weight."""
+        return OPTIMIZERS[self.optimizer]
+
+    @property
+    def graph(self) -> Graph:
+        """Its layers."""
+        return _graph(self.network)
+
+    def _with_columns(self, table: OperatorTable[Operator]) -> OperatorTable[Operator]:
+        """Return the table with what attention reaches, where that was measured apart."""
+        found = self.achieved
+        if found is None or "compute_fraction" in self.given:
+            return table
+        precision = self.precision.computes_as
+        reached = tuple(
+            in_program(_reached(found, row.kind), self.made_by, row.kind, self.device, precision)
+            for row in table
+        )
+        return OperatorTable(
+            table.operators, table.counted, {**table.extra, "compute_fraction": reached}
+        )
+
+    @property
+    def made_by(self) -> Software:
+        """The class of software; of other estimates than the calibrated one, none adds."""
+        return self.software or find_software("kernels")
+
+    @cached_property
+    def variant(self) -> frozenset[str]:
+        """What decides which equations hold."""
+        flags = {
+            "calibrated": self.calibrated,
+            "copied": self.precision.bits < 32,
+            "bound": self.bound,
+        }
+        return frozenset(name for name, holds in flags.items() if holds)
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked of this run: all that is known, its kernels, and the equations."""
+        return Question(
+            known_of(self),
+            network_equations_for(self.variant, self.algorithm),
+            lambda: self.labels,
+            table=self.table,
+        )
+
+
+def _reached(found: Calibration, kind: str) -> float:
+    return found.attention_fraction if kind == "attention" else found.compute_fraction
+
+
+# What is given stands in place of what it would be computed from.
+_LEADS_TO = {
+    "state_bytes": ("optimizer_moments", "moment_bytes", "master_bytes"),
+    "hop_latency": ("link_latency", "measured_devices"),
+}
+_GIVEN = "given"
+_WHOLE = "one stage and one device a sample: nothing is sent within the network"
+
+
+def known_of(job: NetworkRun) -> Known:
+    """Return everything known of a run but its kernels' columns, in base units."""
+    known = Known()
+    known.add(
+        _GIVEN,
+        global_batch=job.global_batch,
+        micro_batch=job.micro_batch,
+        reserve_share=job.reserve_share,
+    )
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    _add_network(known, job)
+    _add_whole(known, job)
+    add_device(known, job)
+    peak = job.device.compute.figure(job.precision)
+    known.add(recorded(job.device, peak), peak_flops=peak.si)
+    add_group(known, job)
+    add_rates(known, job)
+    if job.achieved is not None:
+        known.update(kernel_overhead=job.achieved.kernel_overhead)
+    _add_state(known, job)
+    add_run(known, job)
+    if job.samples is not None:
+        known.add(_GIVEN, training_samples=job.samples)
+    for name in job.given:
+        for each in _LEADS_TO.get(name, ()):
+            known.pop(each, None)
+    return known.add(_GIVEN, **job.given)
+
+
+def _add_network(known: Known, job: NetworkRun) -> None:
+    graph = job.graph
+    words = f"{job.model.name}, from its layers ({job.model.source})"
+    count = float(graph.parameters)
+    known.add(
+        words,
+        device_parameters=count,
+        all_parameters=count,
+        exchanged_parameters=count,
+        # Of tables a step may read and change a few rows only.
+        model_parameters=read_parameters(job.network),
+    )
+    known.add(f"{words}: running statistics in 32 bits", running_statistics=statistics_bytes(graph))
+    share = job.overlap.gradient
+    known.add(_GIVEN if share else "stated: nothing hides behind computing", gradient_overlap=share)
+
+
+def _add_whole(known: Known, job: NetworkRun) -> None:
+    """Add what a network does not share among devices, and does not compute again."""
+    words = partial(layout, job)
+    known.add(
+        words,
+        data_parallel=float(job.parallelism.data),
+        devices=float(job.parallelism.devices),
+        shard_group=float(job.parallelism.copies),
+        node_members=float(job.group.members),
+        node_groups=float(job.group.groups),
+    )
+    known.add(_WHOLE, tensor_parallel=1.0, pipeline_parallel=1.0, interleaved=1.0)
+    known.add(_WHOLE, output_time=0.0, exchange_time=0.0, exchange_overlap=0.0)
+    known.add(_WHOLE, pipeline_time=0.0, pipeline_overlap=0.0)
+    known.add("nothing is computed again", recompute_time=0.0, recomputed_flops=0.0)
+
+
+def _add_state(known: Known, job: NetworkRun) -> None:
+    """Add what is held of weights, gradients, the optimizer and activations."""
+    chosen, full = job.precision, PRECISIONS["fp32"].bytes
+    wide = kept_bytes(chosen)
+    words = f"{job.why or chosen.name}: {wide:g} bytes"
+    gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
+    known.add(gradients, bytes_per_gradient=job.gradients.bytes)
+    known.add(f"optimizer: {job.optimizer}", optimizer_moments=float(job.moments))
+    known.add("each moment in 32 bits", moment_bytes=full)
+    if "copied" in job.variant:
+        known.add("a copy of the weights in 32 bits", master_bytes=full)
+    else:
+        known.add("weights are in 32 bits", master_bytes=0.0)
+    alone = job.parallelism.copies == 1
+    known.add(partial(layout, job), gradient_scatters=0.0 if alone else 1.0)
+    known.add(partial(layout, job), weight_gathers=0.0 if alone else 1.0)
+    if job.parallelism.shard == "none":
+        # All gather the gradients, of which each then updates all weights.
+        known.add(gradients, gathered_bytes=job.gradients.bytes)
+        known.add(partial(layout, job), state_shards=1.0)
+    else:
+        known.add(words, gathered_bytes=wide)
+        known.add(partial(layout, job), state_shards=float(job.parallelism.copies))
+    if job.graph.notes:
+        return  # what it keeps for the way back is not known
+    batches = training_micro_batches(job.global_batch, job.parallelism.data, job.micro_batch)
+    found = held_in_step(
+        job.graph,
+        int(job.micro_batch),
+        wide,
+        job.gradients.bytes,
+        whole=not alone or batches > 1,
+    )
+    walk = "the peak of a walk through the step, layer by layer, forward and back"
+    known.add(walk, gradient_memory=found.gradients, activation_memory=found.activations)
+
+
+# What a caller may give in place of what the data or the equations say.
+NETWORK_GIVABLE = tuple(
+    dict.fromkeys(
+        (
+            *("peak_flops", "memory_bandwidth", "memory_capacity", "node_bandwidth"),
+            *("fabric_bandwidth", "hop_latency", "link_fraction", "memory_fraction"),
+            *("bytes_per_parameter", "bytes_per_element", "bytes_per_gradient", "state_bytes"),
+            *("gradient_memory", "activation_memory", "checkpoint_bytes"),
+            *(each.yields for each in NETWORK_TRAINING if not each.sums),
+        )
+    )
+)
+_OF_MEMORY = (
+    *("activation_memory", "gradient_memory", "state_memory", "memory_required", "memory_free"),
+)
+
+
+NETWORK_NAMES = tuple(
+    dict.fromkeys(name for each in NETWORK_TRAINING for name in (each.yields, *each.inputs))
+)
+_STEP = ("step_time", "throughput", "model_flops_utilization", "model_flops")
+_MEMORY = (
+    *("weight_memory", "gradient_memory", "optimizer_memory", "activation_memory"),
+    *("memory_required", "memory_free"),
+)
+
+
+def _step(training: NetworkTraining) -> str:
+    """Say what a step works on."""
+    run, count = training.run, training._value("micro_batches")
+    batches = "one batch" if count == 1 else f"{count:,.0f} micro-batches"
+    return f"{run.global_batch:,.0f} samples: {batches} of {run.micro_batch:,.0f} on each device"
+
+
+def _optimizer(training: NetworkTraining) -> str:
+    """Say what updates the weights, and whether its state is shared."""
+    shared = "" if training.run.parallelism.shard == "none" else ", state shared by all devices"
+    return f"{training.network_run.optimizer}{shared}"
+
+
+def _time(training: NetworkTraining) -> str:
+    step, rate = seconds(training.value("step_time")), training.value("throughput")
+    return f"{step} a step, {rate:,.0f} sample/s"
+
+
+def _run(training: NetworkTraining) -> str:
+    samples = training.network_run.samples
+    return "" if samples is None else f"{samples:,.0f} samples: {whole_words(training)}"
+
+
+def _memory(training: NetworkTraining) -> Pairs:
+    """Return rows of what a run holds, or say why that is not known."""
+    notes = training.network_run.graph.notes
+    return [("memory", "not known: " + " ".join(notes))] if notes else memory_rows(training)
+
+
+def _layout(training: NetworkTraining) -> dict[str, Any]:
+    spread = training.run.parallelism
+    return {"devices": spread.devices, "data_parallel": spread.data, "shard": spread.shard}
+
+
+_FORM = Form(
+    title=title,
+    rows=(
+        Row("devices", where),
+        Row("step", _step),
+        Row("optimizer", _optimizer),
+        Row("formats", lambda training: training.run.why),
+        Row("", noted),
+        Row("time", _time, timed=True),
+        banded("step_time"),
+        Row("use", lambda run: f"MFU {run.value('model_flops_utilization'):.1%}", timed=True),
+        Row("spent on", spent, timed=True),
+        Row("overlap", hidden, timed=True),
+        Row("run", _run, timed=True),
+        Row("", _memory),
+    ),
+    inputs={
+        **BEFORE,
+        "optimizer": lambda training: training.network_run.optimizer,
+        "estimate": lambda training: training.run.estimate,
+        "layout": _layout,
+        "overlap": lambda training: {"gradient": training.run.overlap.gradient},
+        **BATCHES,
+        "feasible": lambda run: None if run.network_run.graph.notes else run.feasible,
+        **LIMITS,
+    },
+)
+
+
+class NetworkTraining(Training):
+    """The answer to a question about training of a network of layers.
+
+    As `Training`, with samples in place of tokens.
+    """
+
+    names = NETWORK_NAMES
+    needs_memory = frozenset(NETWORK_NAMES).difference(SIZES)
+    form = _FORM
+
+    def __init__(self, run: NetworkRun, *, check_memory: bool = True) -> None:
+        super().__init__(run, check_memory=check_memory)
+        self.network_run = run
+
+    @property
+    def network(self) -> Network:
+        """The network that is trained."""
+        return self.network_run.network
+
+    throughput = count("Samples of training data learned from per second by all devices.")
+
+    def value(self, name: str) -> Any:
+        """Return a result in its base unit, as `Training.value`.
+
+        Raises
+        ------
+        InvalidValueError
+            If tokens are asked for: a network of layers learns from samples.
+        MlsimError
+            As `Training.value`.
+        """
+        if name in ("token_rate", "run_tokens_per_parameter"):
+            raise InvalidValueError(
+                f"{self.network.name} learns from samples, not tokens: ask for throughput."
+            )
+        return super().value(name)
+
+    @property
+    def feasible(self) -> Any:
+        """Whether it fits in memory.
+
+        Raises
+        ------
+        InvalidValueError
+            If the network is not described closely enough to know.
+        """
+        return bool(self._value("memory_free") >= 0)
+
+    def _missing(self, name: str, words: str) -> str:
+        notes = self.network_run.graph.notes
+        if notes and name in _OF_MEMORY:
+            return (
+                f"{name} of training {self.network.name} is not known: {' '.join(notes)} "
+                "check_memory=False gives the time of a step."
+            )
+        if "training_samples" in words:
+            return f"{name} needs the samples of the whole run: such as samples=90 * 1281167."
+        return super()._missing(name, words)
+
+    @property
+    def _whole_run(self) -> bool:
+        return self.network_run.samples is not None
+
+    def _tokens(self) -> dict[str, float]:
+        return {}
+
+    def _together(self) -> str:
+        return f"{self.run.micro_batch:,.0f} samples at a time"
+
+    def _advice(self) -> str:
+        return "Try a smaller micro_batch, or more devices."
+
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        run = self.run
+        return (
+            f"training {run.model.name} on {run.hardware_name}, {run.global_batch:,.0f} samples "
+            f"a step, {run.precision.name}, {run.estimate}"
+        )
+
+    def _reported(self) -> tuple[str, ...]:
+        memory = () if self.network_run.graph.notes else _MEMORY
+        return (*_STEP, *self._of_whole_run(), *memory)
+
+
+# The optimizer of a network that asks for none.
+USUAL_OPTIMIZER = "momentum"
+SHARDS = ("none", "zero1")
+# What is asked of language models only, what it is if nobody asks, and why.
+_OF_LANGUAGE: Mapping[str, tuple[Any, str]] = {
+    "sequence_tokens": (None, "a sample of a network has one size"),
+    "tokens": (None, "give the samples of the run, such as samples=90 * 1281167"),
+    "tensor_parallel": (1, "each device takes its samples through the whole network"),
+    "pipeline_parallel": (1, "each device takes its samples through the whole network"),
+    "context_parallel": (1, "a sample is not cut into parts"),
+    "expert_parallel": (1, "there are no experts"),
+    "interleaved": (1, "there is no pipeline"),
+    "sequence_parallel": (False, "there is no sequence"),
+    "attention": ("flash", "attention is a layer as its network describes it"),
+    "dropout": (False, "dropout is a layer of its own"),
+}
+_SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput")
+
+
+def network_run(asked: Asked) -> NetworkRun:
+    """Check a question about training of a network; see `Engine.train` for its parts.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.train`.
+    """
+    _check_asked(asked)
+    optimizer = USUAL_OPTIMIZER if asked.optimizer is None else asked.optimizer
+    if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
+        raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+    found = settled_of_any(asked, "train_network")
+    copies, micro, batch = data_copies(asked, 1), found["micro_batch"], found["global_batch"]
+    check_devices(asked, copies, f"data_parallel = {copies:,}")
+    # By default a device takes all of its share at a time.
+    words = "" if micro is None else f" x micro_batch = {copies} x {micro:,.0f}"
+    check_multiple(batch, copies * (micro or 1.0), words)
+    samples = asked.samples
+    made = NetworkRun(
+        **{**found, "micro_batch": micro or batch / copies},
+        parallelism=Parallelism(data=copies, shard=asked.shard),
+        recipe=Recipe(recompute="none", attention="flash", dropout=False),
+        sequence_tokens=1.0,
+        tokens=None,
+        samples=None if samples is None else one_number("training_samples", samples),
+        optimizer=optimizer,
+        given=given_of(asked, NETWORK_GIVABLE),
+    )
+    _check_given(made)
+    return made
+
+
+def _check_asked(asked: Asked) -> None:
+    """Refuse what is asked of language models only."""
+    if adapters := check_adapters(asked.adapters):
+        check_language(asked.model, adapters)
+    for name, (usual, why) in _OF_LANGUAGE.items():
+        given = getattr(asked, name)
+        if given != usual:
+            raise InvalidValueError(
+                f"{name} = {given!r} is for language models; {asked.model.name} is a network of "
+                f"layers: {why}. Leave {name} out."
+            )
+    if asked.recompute == "full":
+        raise InvalidValueError(
+            "recompute = 'full': which layers of a network are computed again is not counted "
+            "here. Leave it out, or use a smaller micro_batch."
+        )
+    if asked.shard in ("zero2", "zero3"):
+        raise InvalidValueError(
+            f"shard must be one of {', '.join(SHARDS)}, not {asked.shard!r}."
+            f"{nearest(asked.shard, SHARDS)}"
+        )
+
+
+def _check_given(run: NetworkRun) -> None:
+    """Refuse given quantities that contradict each other, or the devices' peak."""
+    if not run.given:
+        return
+    question = run.question
+    fixed = {name: question.known[name] for name in FIXED if name in question.known}
+    check_consistent(question.equations, run.given, fixed)
+    check_shares(question.evaluate(*_SHARES), run.given)
