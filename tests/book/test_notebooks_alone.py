@@ -16,7 +16,7 @@ from sampled import sampled
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project
 from mlsim_book.render.live_code import Code, idle_lines
-from mlsim_book.render.notebook_cells import is_shown
+from mlsim_book.render.notebooks import is_shown
 from mlsim_book.render.wheel import build_wheel
 from mlsim_book.run.pages import parse_pages
 

@@ -16,7 +16,7 @@ from mlsim.quantities import VOCABULARY
 from mlsim_book.caches import TextCache
 from mlsim_book.docstrings import reference, signature
 from mlsim_book.render.assets import load_assets
-from mlsim_book.render.katex import Formula, typeset
+from mlsim_book.render.to_html import Formula, typeset
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = [

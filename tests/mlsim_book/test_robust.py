@@ -22,12 +22,10 @@ from mlsim_book.caches import TextCache
 from mlsim_book.cli import main
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.read.project import load_project
-from mlsim_book.run.depends import Depends
 from mlsim_book.run.execute import run_document
-from mlsim_book.run.page_cache import PageCache
+from mlsim_book.run.page_cache import Depends, PageCache
 from mlsim_book.run.pages import execute_pages
-from mlsim_book.run.results import Results
-from mlsim_book.run.stop import Stop
+from mlsim_book.run.results import Results, Stop
 from mlsim_book.site.swap import BusyError, DiskError, hold, lock_path, work_folder
 
 MakeBook = Callable[..., Path]

@@ -143,8 +143,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _notebooks(options: argparse.Namespace) -> int:
     from mlsim_book.read.project import load_project
-    from mlsim_book.render.install import FOLDER
-    from mlsim_book.render.notebooks import check_notebooks, write_notebooks
+    from mlsim_book.render.notebooks import FOLDER, check_notebooks, write_notebooks
     from mlsim_book.site.swap import take_turns
 
     problems = Problems()

@@ -20,10 +20,14 @@ from mlsim_book.exercises.files import exercise_files
 from mlsim_book.model import Project
 from mlsim_book.progress import Teller
 from mlsim_book.read.project import load_project
-from mlsim_book.render.install import has_address, install_cell
-from mlsim_book.render.notebook_cells import markdown_cell, own_cell
-from mlsim_book.render.notebook_text import plain_markdown
-from mlsim_book.render.notebooks import notebook_text
+from mlsim_book.render.notebooks import (
+    has_address,
+    install_cell,
+    markdown_cell,
+    notebook_text,
+    own_cell,
+    plain_markdown,
+)
 from mlsim_book.render.wheel import book_wheel
 from mlsim_book.site.swap import BusyError, carry, fresh_folder, hold, swap
 from mlsim_exercises.data import Exercise, ExerciseError, rubric_list

@@ -20,7 +20,7 @@ from mlsim_book.model import Chapter, Project
 from mlsim_book.paper import formats
 from mlsim_book.paper.formats import Paper, PaperPage, make_paper
 from mlsim_book.paper.zips import pack, pictures, with_numbers, write_figures
-from mlsim_book.render.opens import Opened
+from mlsim_book.render.postprocess import Opened
 
 pytest.importorskip("typst")
 PROJECT, Patch = Project(Path(), "T", ()), pytest.MonkeyPatch

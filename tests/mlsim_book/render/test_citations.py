@@ -18,10 +18,10 @@ from mlsim_book.render.citations import (
     Citations,
     entries,
     format_citations,
+    parts_of,
     place_citations,
     place_references,
 )
-from mlsim_book.render.reference_parts import parts_of
 from mlsim_book.render.to_html import RenderedPage, render_pages
 
 BIB = """@book{ab2020, author={Adams, Ann and Bell, Bo}, title={On Tea}, year={2020}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mlsim_book.render.figure_tables import place_tables
-from mlsim_book.run.figure_data import SUFFIX
+from mlsim_book.render.postprocess import place_tables
+from mlsim_book.run.figures import SUFFIX
 
 FIGURE = '<figure><img src="../f%20x/a.svg" alt="A"><figcaption>Figure&nbsp;1.2: Pots</figcaption></figure>'
 HREF = "sub/page.html"

@@ -11,8 +11,8 @@ from kept import cases
 from mlsim_book.build import StrictError, build
 from mlsim_book.errors import SourceError
 from mlsim_book.render import to_html
-from mlsim_book.render.html_tree import edited
-from mlsim_book.render.terms import Entry, Terms
+from mlsim_book.render.glossary import Entry, Terms
+from mlsim_book.render.postprocess import edited
 
 MakeBook = Callable[..., Path]
 TERMS = Terms([

@@ -14,7 +14,7 @@ from kept import blocks
 from pots import SETTINGS, write_package
 
 from mlsim_book.model import Project
-from mlsim_book.render.install import install_cell
+from mlsim_book.render.notebooks import install_cell
 from mlsim_book.render.wheel import build_wheel
 from mlsim_book.site.template import Offer, write_offer
 

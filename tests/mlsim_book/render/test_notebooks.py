@@ -19,8 +19,7 @@ from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import Cell, page_defaults, parse_blocks
 from mlsim_book.render.live_code import Code
-from mlsim_book.render.notebook_cells import page_code
-from mlsim_book.render.notebooks import check_notebooks, make_notebooks, write_notebooks
+from mlsim_book.render.notebooks import check_notebooks, make_notebooks, page_code, write_notebooks
 
 PAGE, FOLDS, MEASURED = (text(f"notebook_{name}.qmd.txt") for name in ("page", "folds", "measured"))
 BIB = "@article{pour2015, author={Pour, Ina}, title={Spouts}, journal={K}, year={2015}}\n"

@@ -17,7 +17,7 @@ from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import make_notebooks
-from mlsim_book.render.opens import Opened
+from mlsim_book.render.postprocess import Opened
 from mlsim_book.render.to_html import RenderedPage, render_pages
 from mlsim_book.run.inline import plain_numbers
 from mlsim_book.site.shared_files import cards_place, cards_script, with_cards

@@ -8,7 +8,7 @@ from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage
 from mlsim_book.read.lines import Reporter
-from mlsim_book.render import katex
+from mlsim_book.render import to_html
 from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.postprocess import Links, _tables, finish_html, rewrite
 
@@ -75,9 +75,9 @@ def test_an_image_loads_late_in_its_place(tmp_path: Path) -> None:
 def test_formulas_are_typeset_once_and_placed(with_assets: Path, tmp_path: Path) -> None:
     assets = load_assets()
 
-    def typeset(tex: str, assets: Assets = assets, **macros: str) -> katex.Typeset:
-        formula = katex.Formula(tex, display=True)
-        return katex.typeset([formula], assets, TextCache(tmp_path), macros)[formula]
+    def typeset(tex: str, assets: Assets = assets, **macros: str) -> to_html.Typeset:
+        formula = to_html.Formula(tex, display=True)
+        return to_html.typeset([formula], assets, TextCache(tmp_path), macros)[formula]
 
     made = typeset(r"a < b \tag{1.2}")
     assert made.error is None
@@ -88,10 +88,10 @@ def test_formulas_are_typeset_once_and_placed(with_assets: Path, tmp_path: Path)
     assert "expected '}'" in (typeset(r"\frac{1}{").error or "")
     assert typeset(r"\SI{3}{m}").error is not None
     assert typeset(r"\SI{3}{m}", **{r"\SI": r"#1\,\mathrm{#2}"}).error is None
-    formula = katex.Formula("a", display=False)
+    formula = to_html.Formula("a", display=False)
     html = '<p><span class="math inline">a</span></p>'
-    assert katex.formulas(html) == [formula]
-    placed = katex.place_formulas(html, {formula: katex.Typeset("<b>A</b>")})
+    assert to_html.formulas(html) == [formula]
+    placed = to_html.place_formulas(html, {formula: to_html.Typeset("<b>A</b>")})
     assert placed == '<p><span class="math inline"><b>A</b></span></p>'
-    failed = katex.place_formulas(html, {formula: katex.Typeset("", "no")})
+    failed = to_html.place_formulas(html, {formula: to_html.Typeset("", "no")})
     assert 'class="math inline math-error">a<' in failed

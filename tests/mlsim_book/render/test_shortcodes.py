@@ -8,9 +8,7 @@ from pathlib import Path
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.lines import Reporter
-from mlsim_book.render.filler import lipsum, placeholder
-from mlsim_book.render.media import kbd, video
-from mlsim_book.render.shortcodes import expand_shortcodes
+from mlsim_book.render.shortcodes import expand_shortcodes, kbd, lipsum, placeholder, video
 
 CALLS = """{{< var v.n >}} {{< meta level >}} {{{< var v.n >}}} {{< env NOT_SET_HERE x >}}
 

@@ -10,9 +10,8 @@ from kept import cases, text
 
 from mlsim_book.errors import ToolError
 from mlsim_book.model import Chapter, ExecutedPage, Project
-from mlsim_book.render.changed_paragraphs import changed_paragraphs
 from mlsim_book.render.pandoc import run_pandoc
-from mlsim_book.render.splice import Splicer, same, splice
+from mlsim_book.render.splice import Splicer, changed_paragraphs, same, splice
 from mlsim_book.render.to_html import LUA, page_config
 
 PAGE = text("splice_page.qmd.txt")

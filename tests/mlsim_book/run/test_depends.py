@@ -19,9 +19,8 @@ import pytest
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.project import load_project
 from mlsim_book.run import execute, opened_files
-from mlsim_book.run.depends import read_depends
 from mlsim_book.run.opened_files import EVERYTHING
-from mlsim_book.run.page_cache import PageCache
+from mlsim_book.run.page_cache import PageCache, read_depends
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.results import Results
 

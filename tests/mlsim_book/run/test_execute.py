@@ -17,8 +17,7 @@ from mlsim_book.read.qmd import page_defaults, read_document
 from mlsim_book.run.execute import _stoppable, run_document
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages
-from mlsim_book.run.results import Results
-from mlsim_book.run.stop import Stop
+from mlsim_book.run.results import Results, Stop
 
 PAGE = (Path(__file__).parents[2] / "fixtures" / "texts" / "run_twice.qmd.txt").read_text("utf-8")
 

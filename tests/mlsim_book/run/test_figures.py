@@ -12,9 +12,8 @@ import pytest
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.paper.formats import _GONE
 from mlsim_book.read.qmd import page_defaults, read_document
-from mlsim_book.run.execute import run_document
-from mlsim_book.run.figure_data import _of_figure, csv_text, figure_rows
-from mlsim_book.run.figure_theme import (
+from mlsim_book.run.execute import kernel_environment, run_document
+from mlsim_book.run.figures import (
     GROUND,
     INK,
     READABLE,
@@ -22,16 +21,18 @@ from mlsim_book.run.figure_theme import (
     _hex,
     _light,
     _linear,
+    _of_figure,
     _of_oklab,
     _oklab,
     contrast,
+    csv_text,
     dark,
     dark_colour,
     dressed,
+    figure_rows,
     least_width,
 )
 from mlsim_book.run.intermediate import write_markdown
-from mlsim_book.run.kernel import kernel_environment
 from mlsim_book.run.outputs import Figure, output_markdown
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -17,11 +17,14 @@ from mlsim_book.build import StrictError, build
 from mlsim_book.errors import Problems
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.qmd import Markdown, read_document
-from mlsim_book.run.inline import Inline, find_inline, render, substitute
-from mlsim_book.run.quarto_inline import (
+from mlsim_book.run.inline import (
+    Inline,
     check_values,
     check_written,
+    find_inline,
     quarto_only,
+    render,
+    substitute,
     value_fault,
     written_fault,
 )

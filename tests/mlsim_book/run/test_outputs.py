@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim_book.run.ansi import ansi_to_html
-from mlsim_book.run.outputs import Figure, mime_of, output_classes, output_markdown, wanted_outputs
+from mlsim_book.run.outputs import (
+    Figure,
+    ansi_to_html,
+    mime_of,
+    output_classes,
+    output_markdown,
+    wanted_outputs,
+)
 
 
 def result(**data: str) -> dict[str, Any]:

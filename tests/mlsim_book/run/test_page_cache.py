@@ -11,8 +11,7 @@ import pytest
 from mlsim_book.caches import cache_folder
 from mlsim_book.errors import Problems
 from mlsim_book.read.qmd import page_defaults, read_document
-from mlsim_book.run.depends import Depends
-from mlsim_book.run.page_cache import PageCache, environment_key, named_files, page_key
+from mlsim_book.run.page_cache import Depends, PageCache, environment_key, named_files, page_key
 from mlsim_book.run.results import Results
 
 CELL = "# A\n\nText `{python} x`.\n\n```{python}\n#| echo: false\nx = 1\n```\n"

@@ -21,9 +21,14 @@ from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import Defaults, Document, parse_blocks
 from mlsim_book.run import execute
 from mlsim_book.run.page_cache import PageCache
-from mlsim_book.run.page_settings import cell_timeout, runs_alone
 from mlsim_book.run.pages import execute_pages, raise_together
-from mlsim_book.run.results import Results, runs as runs_at_all, stored_results
+from mlsim_book.run.results import (
+    Results,
+    cell_timeout,
+    runs as runs_at_all,
+    runs_alone,
+    stored_results,
+)
 
 MakeBook = Callable[..., Path]
 

@@ -12,11 +12,10 @@ from kept import cases
 from mlsim_book.build import build
 from mlsim_book.errors import Problems
 from mlsim_book.read.qmd import page_defaults, read_document
-from mlsim_book.run.html_repair import balanced, repaired
 from mlsim_book.run.inline import Inline, render
 from mlsim_book.run.intermediate import write_blocks
-from mlsim_book.run.markdown_repair import mend
 from mlsim_book.run.outputs import Figure, output_markdown
+from mlsim_book.run.repair import balanced, mend, repaired
 from mlsim_book.run.results import Results
 
 MakeBook = Callable[..., Path]

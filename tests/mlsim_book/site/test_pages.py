@@ -29,7 +29,7 @@ from mlsim_book.read.labels import words_of
 from mlsim_book.read.project import load_project
 from mlsim_book.read.yamlfile import web_address
 from mlsim_book.render.assets import load_assets
-from mlsim_book.render.opens import Opened
+from mlsim_book.render.postprocess import Opened
 from mlsim_book.render.to_html import Heading
 from mlsim_book.site import shared_files, swap, template, titles
 from mlsim_book.site.shared_files import cards_place, cards_script, with_cards, write_shared

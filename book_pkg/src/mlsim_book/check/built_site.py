@@ -48,9 +48,8 @@ from mlsim_book.errors import Problems, SourceError
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.read.lines import Reporter, place
 from mlsim_book.read.yamlfile import book_settings
-from mlsim_book.render.glossary import FilledPage, glossary_source, read_entries
-from mlsim_book.render.html_tree import Element, Text, parse
-from mlsim_book.render.terms import running_text
+from mlsim_book.render.glossary import FilledPage, glossary_source, read_entries, running_text
+from mlsim_book.render.postprocess import Element, Text, parse
 from mlsim_book.site.shared_files import with_cards
 
 _LOADS = {

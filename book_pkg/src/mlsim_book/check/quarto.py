@@ -24,8 +24,8 @@ from mlsim_book.model import Project
 from mlsim_book.quarto import output_dir, render_with_quarto
 from mlsim_book.read.lines import Fences, SourceLine
 from mlsim_book.read.qmd import MEASURED, Cell, Markdown, merge
+from mlsim_book.run.inline import BLOCKS, quarto_only
 from mlsim_book.run.pages import ParsedPage
-from mlsim_book.run.quarto_inline import BLOCKS, quarto_only
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*(?:\{([^{}]*)\})?\s*$")
 _LABEL = re.compile(r"#(sec-[\w-]+)")

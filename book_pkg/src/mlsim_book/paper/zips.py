@@ -21,7 +21,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
 
-from mlsim_book.render.opens import Opened
+from mlsim_book.render.postprocess import Opened
 
 Time = tuple[int, int, int, int, int, int]
 # A page from disk may neither preload a font nor rely on a policy that names its "self".

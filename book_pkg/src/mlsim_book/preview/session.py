@@ -34,7 +34,7 @@ from mlsim_book.read.project import load_project
 from mlsim_book.render.assets import load_assets
 from mlsim_book.render.pandoc import find_pandoc
 from mlsim_book.render.splice import Splicer
-from mlsim_book.run.depends import depends_names
+from mlsim_book.run.page_cache import depends_names
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site.assemble import write_site
 from mlsim_book.site.search import write_search

@@ -6,18 +6,270 @@ across elements, so raw HTML of the author's passes through the same way.
 
 from __future__ import annotations
 
+import csv
 import html as htmllib
+import io
+import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from mlsim_book.caches import TextCache
 from mlsim_book.model import ExecutedPage
 from mlsim_book.read.lines import Reporter
-from mlsim_book.render.figure_tables import place_tables
-from mlsim_book.run.figure_theme import dressed
+from mlsim_book.run.figures import SUFFIX, dressed
+
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*>"
+    r"|<(?P<end>/?)(?P<tag>[a-zA-Z][\w:-]*)(?P<attributes>(?:[^<>\"']++|\"[^\"]*\"|'[^']*')*)>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_VOID = frozenset(
+    "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
+)
+_RAW = frozenset({"script", "style", "textarea", "title"})  # their content is no markup
+
+
+@dataclass(slots=True)
+class Text:
+    """A stretch of text, with character references as they are written."""
+
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: `inner` to `inner_end` is its content, without the tags."""
+
+    tag: str
+    source: str  # its attributes, as written
+    start: int
+    inner: int
+    inner_end: int = -1
+    children: list[Element | Text] = field(default_factory=list)
+
+    def attribute(self, name: str) -> str | None:
+        """Return the value of an attribute, None without it.
+
+        >>> parse('<a href="x?a&amp;b">').children[0].attribute("href")
+        'x?a&b'
+        """
+        for key, *values in _ATTRIBUTE.findall(self.source):
+            if key.lower() == name:
+                return htmllib.unescape("".join(values))
+        return None
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The classes of the element."""
+        if "class" not in self.source:
+            return frozenset()
+        return frozenset((self.attribute("class") or "").split())
+
+    def all(self, name: str) -> Iterator[Element]:
+        """Yield the elements of a class below this one, in reading order."""
+        for child in self.children:
+            if isinstance(child, Element):
+                if name in child.classes:
+                    yield child
+                yield from child.all(name)
+
+
+def parse(html: str) -> Element:
+    """Return the tree of a piece of HTML.
+
+    >>> [each.tag for each in parse('<p>a <b title="x > y">c</b></p>').children]
+    ['p']
+    """
+    root = Element("", "", 0, 0)
+    path = [root]
+    at = 0
+    while token := _TOKEN.search(html, at):
+        if token.start() > at:
+            path[-1].children.append(Text(at, token.start()))
+        at = token.end()
+        tag = (token["tag"] or "").lower()
+        if not tag:
+            continue
+        if token["end"]:
+            _close(path, tag, token)
+            continue
+        element = Element(tag, token["attributes"], token.start(), token.end())
+        path[-1].children.append(element)
+        if tag in _VOID or token["attributes"].endswith("/"):
+            element.inner_end = token.end()
+            continue
+        path.append(element)
+        if tag in _RAW:
+            end = re.compile(rf"</{tag}\b|\Z", re.IGNORECASE).search(html, at)
+            at = end.start() if end else len(html)
+    if at < len(html):
+        path[-1].children.append(Text(at, len(html)))
+    for element in path:
+        element.inner_end = len(html)
+    return root
+
+
+def _close(path: list[Element], tag: str, token: re.Match[str]) -> None:
+    """Close the innermost element of a tag, and what was left open in it."""
+    if not any(each.tag == tag for each in path[1:]):
+        return
+    while True:
+        element = path.pop()
+        element.inner_end = token.start()
+        if element.tag == tag:
+            return
+
+
+def edited(html: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """Return HTML with some stretches replaced; edits are (start, end, new), apart.
+
+    >>> edited("abc", [(2, 3, "C"), (0, 1, "A")])
+    'AbC'
+    """
+    pieces, at = [], 0
+    for start, end, new in sorted(edits):
+        pieces += [html[at:start], new]
+        at = end
+    return "".join([*pieces, html[at:]])
+
+
+_CITED = re.compile(r'(<x-cite data-index=")(\d+)')
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What one number, or several, of a page opens to."""
+
+    id: str
+    text: str  # the number, as it was first met
+    html: str
+
+
+def keep_opened(facts: Mapping[str, Any], keep: TextCache, name: str) -> None:
+    """Keep what a page's numbers open to, for its next rendering, under a name.
+
+    There may be hundreds, each a document to pandoc, and an edit of prose changes
+    none. Each is kept with what it cites, counted from itself, and refers to.
+    """
+    if facts.get("notes"):
+        return
+    known = {}
+    for each in facts.get("opens") or ():
+        first, last, start, end = each["span"]
+        parts = _CITED.split(each["html"])  # text, the tag's beginning, its number, text, ...
+        parts[2::3] = [str(int(number) - first) for number in parts[2::3]]
+        cites = facts["cites"][first:last] if last > first else []
+        refs = facts["refs"][start:end] if end > start else []
+        known[each["id"]] = {"html": "".join(parts), "cites": cites, "refs": refs}
+    if known:
+        keep.store(name, json.dumps(known))
+
+
+MOST, SPREAD = 200, 50  # rows shown at most; of more, so many evenly spread
+
+_IMAGE = re.compile(r'<img\b[^<>]*?\ssrc="([^"]+)"[^<>]*>')
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NAME = re.compile(r"<figcaption[^>]*>\s*(?:<[^>]*>\s*)*([^<:]{1,40}):")
+
+
+def place_tables(html: str, href: str, made: Mapping[str, bytes]) -> str:
+    """Put the data of each figure of a page below it.
+
+    Parameters
+    ----------
+    href
+        The page, from the book's root.
+    made
+        The files drawn, by path from the root.
+    """
+    pieces, at = [], 0
+    for image in _IMAGE.finditer(html):
+        source = htmllib.unescape(image[1])
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(href), source))
+        data = made.get(posixpath.splitext(name)[0] + SUFFIX)
+        if data is None or image.start() < at:
+            continue
+        end = _end_of_figure(html, image)
+        pieces += [html[at:end], _data_table(data.decode(), source, html[image.end() : end])]
+        at = end
+    return "".join(pieces) + html[at:]
+
+
+def _end_of_figure(html: str, image: re.Match[str]) -> int:
+    """Return where the figure around an image ends, or its paragraph, or the image."""
+    before = html[: image.start()]
+    for tag in ("figure", "p"):
+        if len(re.findall(rf"<{tag}[\s>]", before)) > before.count(f"</{tag}>"):
+            end = html.find(f"</{tag}>", image.end())
+            if end >= 0:
+                return end + len(f"</{tag}>")
+    return image.end()
+
+
+def _data_table(data: str, source: str, rest: str) -> str:
+    """Return the fold; `rest` is what of the figure follows its image: the caption."""
+    head, *rows = csv.reader(io.StringIO(data))
+    numeric = [
+        all(_NUMBER.fullmatch(row[n]) or not row[n] for row in rows) for n in range(len(head))
+    ]
+    shown = _spread(rows)
+    named = _NAME.search(rest)
+    name = f"Data of {named[1].strip()}" if named else "Data of this figure"
+    said = f"{len(shown)} of {len(rows)} rows" if len(shown) < len(rows) else f"{len(rows)} rows"
+    lines = ["<tr>" + "".join(map(_heading, head, numeric)) + "</tr>"]
+    body = ["<tr>" + "".join(map(_cell, row, numeric, range(len(row)))) + "</tr>" for row in shown]
+    link = posixpath.splitext(source)[0] + SUFFIX
+    return (
+        f'\n<details class="figure-data" data-search-ignore><summary>{name}</summary>\n'
+        f'<table class="table table-sm"><caption>{name}, {said}</caption>'
+        f"<thead>{''.join(lines)}</thead>\n<tbody>{chr(10).join(body)}</tbody></table>\n"
+        f'<a class="figure-download" href="{htmllib.escape(link)}" download>Download as CSV</a>'
+        "</details>\n"
+    )
+
+
+def _spread(rows: list[list[str]]) -> list[list[str]]:
+    """Return so many rows as fit a page, the first and the last among them.
+
+    >>> [len(_spread([["1"]] * count)) for count in (3, 200, 201, 400)]
+    [3, 200, 50, 50]
+    """
+    if len(rows) <= MOST:
+        return rows
+    return [rows[round(n * (len(rows) - 1) / (SPREAD - 1))] for n in range(SPREAD)]
+
+
+def _heading(text: str, numeric: bool) -> str:
+    return f'<th scope="col"{_right(numeric)}>{htmllib.escape(text)}</th>'
+
+
+def _cell(text: str, numeric: bool, column: int) -> str:
+    shown = htmllib.escape(_short(text) if numeric else text)
+    if column == 0 and text:
+        return f'<th scope="row"{_right(numeric)}>{shown}</th>'
+    return f"<td{_right(numeric)}>{shown}</td>"
+
+
+def _short(number: str) -> str:
+    """Return a number with four significant digits; the file has all.
+
+    >>> _short("97.8291"), _short("1234.56"), _short("12345"), _short("0.000123456")
+    ('97.83', '1235', '12345', '0.0001235')
+    """
+    return format(Decimal(f"{float(number):.4g}"), "f") if "." in number else number
+
+
+def _right(numeric: bool) -> str:
+    return ' class="number"' if numeric else ""
+
 
 _TAG = re.compile(r"<(a|img|source|video|audio|iframe|object)(\s[^<>]*?)?(/?)>", re.IGNORECASE)
 _URL = re.compile(r'(\s(?:href|src|data|poster)=)(["\'])(.*?)\2', re.DOTALL)

@@ -20,7 +20,6 @@ from typing import Any
 from mlsim_book.read.lines import attributes, fence_for
 from mlsim_book.read.qmd import Cell, Defaults, Document, Markdown
 from mlsim_book.run.inline import find_inline, substitute
-from mlsim_book.run.markdown_repair import mend
 from mlsim_book.run.outputs import (
     Figure,
     is_display,
@@ -29,6 +28,7 @@ from mlsim_book.run.outputs import (
     output_markdown,
     wanted_outputs,
 )
+from mlsim_book.run.repair import mend
 from mlsim_book.run.results import Output, Results
 
 # Cell options that the page hears of in another way, or not at all.

@@ -17,15 +17,26 @@ from mlsim_book.progress import clear, step
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import first_heading, folder_metadata
 from mlsim_book.read.qmd import Defaults, Document, merge, page_defaults, read_document
-from mlsim_book.run.depends import Depends, depends_names, read_depends
 from mlsim_book.run.embed import expand_embeds
-from mlsim_book.run.inline import plain_numbers
+from mlsim_book.run.inline import check_values, check_written, plain_numbers
 from mlsim_book.run.intermediate import write_markdown
-from mlsim_book.run.page_cache import PageCache, environment_key, page_key
-from mlsim_book.run.page_settings import cell_timeout, runs_alone
-from mlsim_book.run.quarto_inline import check_values, check_written
-from mlsim_book.run.results import Results, needs_kernel, runs, stored_results
-from mlsim_book.run.stop import Stop
+from mlsim_book.run.page_cache import (
+    Depends,
+    PageCache,
+    depends_names,
+    environment_key,
+    page_key,
+    read_depends,
+)
+from mlsim_book.run.results import (
+    Results,
+    Stop,
+    cell_timeout,
+    needs_kernel,
+    runs,
+    runs_alone,
+    stored_results,
+)
 
 Progress = Callable[[str], None]
 

@@ -30,7 +30,7 @@ from mlsim_book.paper.formats import (
 )
 from mlsim_book.paper.zips import with_numbers, write_figures, write_zip
 from mlsim_book.read.lines import Reporter
-from mlsim_book.render import katex
+from mlsim_book.render import to_html
 from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.citations import (
     Citations,
@@ -42,8 +42,7 @@ from mlsim_book.render.citations import (
 from mlsim_book.render.crossref import Index, Words, build_index, resolve
 from mlsim_book.render.glossary import FilledPage, place_hints
 from mlsim_book.render.margins import place_margins
-from mlsim_book.render.opens import Opened
-from mlsim_book.render.postprocess import Links, finish_html
+from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
 from mlsim_book.render.splice import Splicer
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
@@ -171,15 +170,15 @@ def typeset_pages(
     book: Book, pages: Sequence[Finished], assets: Assets, keep: TextCache
 ) -> list[Finished]:
     """Typeset the formulas of all pages in one go."""
-    found = [katex.formulas(_everything(each)) for each in pages]
+    found = [to_html.formulas(_everything(each)) for each in pages]
     wanted = [each for page in found for each in page]
-    done = katex.typeset(wanted, assets, keep, macros_of(book.project))
+    done = to_html.typeset(wanted, assets, keep, macros_of(book.project))
 
     def place(html: str) -> str:
-        return katex.place_formulas(html, done)
+        return to_html.place_formulas(html, done)
 
     for each, formulas in zip(pages, found, strict=True):
-        katex.note_broken(each.page.page, formulas, done, book.reporter, _behind(each))
+        to_html.note_broken(each.page.page, formulas, done, book.reporter, _behind(each))
     return [
         replace(
             each,
@@ -210,9 +209,9 @@ def macros_of(project: Project) -> Mapping[str, str]:
     return settings.get("macros", {}) if isinstance(settings, Mapping) else {}
 
 
-def _behind(page: Finished) -> dict[katex.Formula, str]:
+def _behind(page: Finished) -> dict[to_html.Formula, str]:
     """Return the number that a formula stands behind, for formulas in what opens."""
-    return {formula: each.text for each in page.opens for formula in katex.formulas(each.html)}
+    return {formula: each.text for each in page.opens for formula in to_html.formulas(each.html)}
 
 
 def _typeset_contents(

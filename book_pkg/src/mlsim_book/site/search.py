@@ -31,7 +31,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mlsim_book.caches import content_hash
-from mlsim_book.render.html_tree import Element, Text, edited, parse
+from mlsim_book.render.postprocess import Element, Text, edited, parse
 from mlsim_book.site.shared_files import FOLDER, LIBS
 
 WORDS_PART = 12_000  # characters: of these, a query loads one or two for each of its words

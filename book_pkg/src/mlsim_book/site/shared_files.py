@@ -28,7 +28,7 @@ from mlsim_book.caches import content_hash
 from mlsim_book.errors import ToolError
 from mlsim_book.exercises.files import exercises_script, exercises_styles
 from mlsim_book.render.assets import Assets
-from mlsim_book.render.opens import Opened
+from mlsim_book.render.postprocess import Opened
 
 _TEXT = (
     ("@fontsource-variable/source-sans-3", "wght.css"),

@@ -46,8 +46,13 @@ from mlsim_book.paper.zips import pack
 from mlsim_book.read.labels import chapter_number, words_of
 from mlsim_book.read.yamlfile import book_package, book_settings, web_address
 from mlsim_book.render.assets import Assets
-from mlsim_book.render.install import FOLDER as NOTEBOOKS, has_address, requirements_path
-from mlsim_book.render.notebooks import make_notebooks, notebook_path
+from mlsim_book.render.notebooks import (
+    FOLDER as NOTEBOOKS,
+    has_address,
+    make_notebooks,
+    notebook_path,
+    requirements_path,
+)
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.to_html import RenderedPage, html_options, is_index
 from mlsim_book.render.wheel import Wheel

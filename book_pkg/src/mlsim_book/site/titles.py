@@ -19,7 +19,7 @@ from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, Project
 from mlsim_book.read.labels import appendices_title, chapter_number
 from mlsim_book.read.lines import text_pattern
-from mlsim_book.render import katex
+from mlsim_book.render import to_html
 from mlsim_book.render.assets import Assets
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
 from mlsim_book.render.postprocess import relative
@@ -126,10 +126,10 @@ def book_titles(
     """Return a book's titles, given those that its pages show; note formulas KaTeX refuses."""
     others = render_titles(_written(project, chapters), keep)
     text = htmllib.unescape(_TAG.sub("", others[project.title]))
-    found = katex.formulas("".join(others.values()))
+    found = to_html.formulas("".join(others.values()))
     if found:
-        done = katex.typeset(found, assets, keep, macros)
-        others = {name: katex.place_formulas(html, done) for name, html in others.items()}
+        done = to_html.typeset(found, assets, keep, macros)
+        others = {name: to_html.place_formulas(html, done) for name, html in others.items()}
         for formula in found:
             if error := done[formula].error:
                 _note_broken(formula.tex, error, project, problems)
