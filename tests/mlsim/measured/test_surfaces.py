@@ -11,7 +11,15 @@ from sampled import sampled
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import measured_devices
-from mlsim.measured.surfaces import GRID, Grid, Surface, TimedKernel, find_surface, surfaces
+from mlsim.measured.surfaces import (
+    GRID,
+    Grid,
+    Surface,
+    TimedKernel,
+    find_surface,
+    ratio_near,
+    surfaces,
+)
 
 # Some of them take long enough; `make judge` asks for all.
 SOME = sampled(measured_devices("product"), 3)
@@ -66,7 +74,7 @@ def test_rows_left_out_are_met() -> None:
                 left = surface.grid.corners(row.shape)
                 if not left or (surface.is_grid and row.shape in surface.grid.logs):
                     continue
-                ratio = 0.0 if surface.is_grid else surface._ratio(row.shape)[0]
+                ratio = 0.0 if surface.is_grid else ratio_near(row.shape, surface.ratios)[0]
                 off.append(abs(exp(surface.grid.log_time(left) + ratio) / row.seconds - 1))
             allowed = 0.07 if (path, engine) == GRID else 0.12 if path == "bf16" else 0.21
             assert len(off) > 90, (device, path, engine)

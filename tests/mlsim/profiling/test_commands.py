@@ -9,8 +9,7 @@ import subprocess
 from refusals import answered
 
 from mlsim import Hardware
-from mlsim.profiling import TOOLS, profile_command
-from mlsim.profiling.commands import capability_of, metrics_for
+from mlsim.profiling.commands import TOOLS, capability_of, metrics_for, profile_command
 
 
 def test_a_shell_understands_the_commands_and_python_the_code() -> None:

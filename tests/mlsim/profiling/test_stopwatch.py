@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.profiling import Spread, Stopwatch, stopwatch, time_command, time_function, timed
+from mlsim.profiling import Spread, Stopwatch, stopwatch, time_command, time_function
 from mlsim.profiling.stopwatch import Reading, Run, coverage
 
 
@@ -84,17 +84,6 @@ def test_a_device_is_waited_for_on_both_sides() -> None:
     with Stopwatch(wait=lambda: order.append("wait"), clock=clock):
         order.append("work")
     assert order == ["wait", "clock", "work", "wait", "clock"]
-
-
-def test_every_call_of_a_timed_function_is_a_run() -> None:
-    @timed
-    def factorial(n: int) -> int:
-        return n * factorial(n - 1) if n else 1
-
-    assert factorial(5) == 120
-    assert factorial.__name__ == "factorial"
-    # Calls within a call belong to it.
-    assert len(factorial.watch.runs) == 1
 
 
 def test_a_program_is_timed_with_its_own_work(capfd: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def _add_measure(command: argparse.ArgumentParser) -> None:
         "--kernels",
         default="auto",
         metavar="KIND",
-        help="what goes through memory: c, numba, numpy, or the first that there is (auto)",
+        help="what goes through memory: c, numpy, or the first that there is (auto)",
     )
     command.add_argument(
         "--accept-noisy",

@@ -75,21 +75,21 @@ __all__ = [
     "years",
 ]
 
-_HOMES = {
-    "power_measurements": "power",
-    **dict.fromkeys(
-        ("Growth", "accelerators", "fit_growth", "growth_of", "language_model_facts"), "growth"
+_NAMES = {
+    "failures_and_prices": ("ApiPrice", "api_prices", "failures", "prices"),
+    "growth": (
+        *("Growth", "accelerators", "fit_growth", "growth_of", "language_model_facts"),
+        *("language_models", "records", "years"),
     ),
-    **dict.fromkeys(("language_models", "records", "years"), "growth"),
-    **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
-    **dict.fromkeys(
-        ("NetworkStep", "TrainingMemory", "network_steps", "training_memory"), "training"
+    "inference": ("MeasuredLoad", "measured_loads", "measurements", "serving_measurements"),
+    "inside_machines": ("execution_units", "memory_spaces", "published_rate"),
+    "power": ("power_measurements",),
+    "surfaces": ("MeasuredProduct", "measured_formats", "measured_stairs"),
+    "training": (
+        *("NetworkStep", "TrainingMemory", "network_steps", "published_runs"),
+        *("training_measurements", "training_memory"),
     ),
-    **dict.fromkeys(("published_runs", "training_measurements"), "training"),
-    **dict.fromkeys(("measurements", "serving_measurements"), "inference"),
-    **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "surfaces"),
-    **dict.fromkeys(("ApiPrice", "api_prices", "failures", "prices"), "failures_and_prices"),
-    **dict.fromkeys(("MeasuredLoad", "measured_loads"), "inference"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __getattr__ = importing(__name__, _HOMES)

@@ -217,30 +217,18 @@ def _of_step(operator: StepOperator, asked: _Step, tokens: int) -> KernelShape:
         found = _attention(operator, asked)
     elif operator.kind == "experts":
         found = _experts(operator, asked, tokens)
-    return KernelShape(
-        operator.name,
-        operator.kind,
-        operator.repeats,
-        shape,
-        work,
-        operator.unquantised,
-        found if isinstance(found, str) else "",
-        None if isinstance(found, str) else found,
-    )
+    note, sampled = (found, None) if isinstance(found, str) else ("", found)
+    of = (operator.name, operator.kind, operator.repeats)
+    return KernelShape(*of, shape, work, operator.unquantised, note, sampled)
 
 
 def _of_layers(model: Network, batch_size: int) -> Iterator[KernelShape]:
     for each in model.operators:
         shape = _product(each, batch_size)
         note = CONVOLUTION if shape and each.kind == "convolution" else ""
-        yield KernelShape(
-            each.name,
-            each.kind,
-            each.repeats,
-            shape,
-            float(batch_size * each.multiply_adds),
-            note=note if shape else NO_PRODUCT,
-        )
+        work = float(batch_size * each.multiply_adds)
+        of = (each.name, each.kind, each.repeats)
+        yield KernelShape(*of, shape, work, note=note if shape else NO_PRODUCT)
 
 
 def _product(operator: Operator, batch_size: int) -> Shape | None:
@@ -250,9 +238,8 @@ def _product(operator: Operator, batch_size: int) -> Shape | None:
     each_row, rest = divmod(operator.activations_written, operator.outputs)
     depth, left = divmod(operator.multiply_adds, max(each_row, 1) * operator.outputs)
     # Grouped and joined layers are several products.
-    return (
-        None if rest or left or not each_row else (batch_size * each_row, operator.outputs, depth)
-    )
+    single = each_row and not rest and not left
+    return (batch_size * each_row, operator.outputs, depth) if single else None
 
 
 def _check(name: str, count: int) -> None:
@@ -453,8 +440,9 @@ class Laboratory(Suggesting):
             rows.append(row)
             work += each.repeats * each.multiply_adds
             timed += each.repeats * each.multiply_adds * (row["status"] != _MISSING)
-            # Of experts the second matrices are in the time of the first.
-            timed += each.repeats * each.multiply_adds * _with_another(row, rows)
+            if row["note"] == TOGETHER and len(rows) > 1 and rows[-2]["status"] != _MISSING:
+                # Of experts the second matrices are in the time of the first.
+                timed += each.repeats * each.multiply_adds
         table = library.DataFrame(rows).astype(dict.fromkeys("MNK", "Int64"))
         together = table.note == TOGETHER
         there = table[table.status != _MISSING]
@@ -484,7 +472,9 @@ def _kernel_row(each: KernelShape, surface: Surface) -> dict[str, Any]:
     row |= dict(zip("MNK", each.shape or (None,) * 3, strict=True))
     try:
         if each.sampled:
-            reading = _sampled(each, surface)
+            kind, sizes = each.sampled
+            path = surface.rows[0].path if kind == "experts" else ATTENTION_PATH
+            reading = sample(surface.device, kind, path).read(sizes)
         elif each.shape is None:
             raise NotMeasuredError(each.note)
         else:
@@ -493,29 +483,9 @@ def _kernel_row(each: KernelShape, surface: Surface) -> dict[str, Any]:
         empty = dict.fromkeys(("time", "low", "high", "total"), nan)
         return row | {"status": _MISSING, "interpolated": None} | empty | {"note": str(error)}
     status = "interpolated" if reading.interpolated else "measured"
-    return row | {
-        "status": "as a product" if each.note else status,
-        "interpolated": reading.interpolated,
-        "time": reading.seconds,
-        "low": reading.low,
-        "high": reading.high,
-        "total": each.repeats * reading.seconds,
-        "note": each.note,
-    }
-
-
-def _sampled(each: KernelShape, surface: Surface) -> Reading:
-    """Return the time of attention or of a layer's experts."""
-    assert each.sampled is not None
-    kind, sizes = each.sampled
-    series = surface.rows[0]
-    path = series.path if kind == "experts" else ATTENTION_PATH
-    return sample(surface.device, kind, path).read(sizes)
-
-
-def _with_another(row: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
-    """Tell whether a kernel is in the time of the one before it."""
-    return row["note"] == TOGETHER and len(rows) > 1 and rows[-2]["status"] != _MISSING
+    status = "as a product" if each.note else status
+    row |= {"status": status, "interpolated": reading.interpolated, **reading.times()}
+    return row | {"total": each.repeats * reading.seconds, "note": each.note}
 
 
 def _flops(shape: Shape) -> float:
@@ -528,9 +498,7 @@ def _row(surface: Surface, shape: Shape, reading: Reading) -> dict[str, Any]:
     made_by = f"{label(SOURCE)}: {series.engine} {series.version}, {series.kernel}"
     return {
         **dict(zip("MNK", shape, strict=True)),
-        "time": reading.seconds,
-        "low": reading.low,
-        "high": reading.high,
+        **reading.times(),
         "rate": _flops(shape) / reading.seconds,
         "interpolated": reading.interpolated,
         "neighbours": reading.neighbours,

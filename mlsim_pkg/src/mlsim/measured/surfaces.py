@@ -169,13 +169,18 @@ class Reading:
     interpolated: bool
     neighbours: tuple[tuple[int, ...], ...]
 
+    def times(self) -> dict[str, float]:
+        """Return the time and its limits, as columns of a table."""
+        return {"time": self.seconds, "low": self.low, "high": self.high}
+
 
 class Grid:
     """The measured products whose three sides are powers of two, and what lies between."""
 
     def __init__(self, rows: Iterable[TimedKernel]) -> None:
         times = {_sides(row): row.seconds for row in rows}
-        self.logs = {shape: log(s) for shape, s in times.items() if all(map(_is_power, shape))}
+        powers = (shape for shape in times if all(size & (size - 1) == 0 for size in shape))
+        self.logs = {shape: log(times[shape]) for shape in powers}
         self.axes = [sorted({shape[side] for shape in self.logs}) for side in range(3)]
 
     def corners(self, shape: Shape) -> dict[Shape, float]:
@@ -272,10 +277,7 @@ class Surface:
     @cached_property
     def ends(self) -> tuple[tuple[int, int], ...]:
         """Least and most of each side that was measured, M, N and K."""
-        return tuple(
-            (min(shape[side] for shape in self.times), max(shape[side] for shape in self.times))
-            for side in range(3)
-        )
+        return tuple((min(sizes), max(sizes)) for sizes in zip(*self.times, strict=True))
 
     def _inside(self, shape: Shape) -> bool:
         return all(low <= size <= high for size, (low, high) in zip(shape, self.ends, strict=True))
@@ -398,10 +400,6 @@ def _sides(row: TimedKernel) -> Shape:
     return rows, outputs, depth
 
 
-def _is_power(size: int) -> bool:
-    return size & (size - 1) == 0
-
-
 Sizes = tuple[int, ...]
 KINDS = ("prefill", "decode", "experts")
 # What must be as measured: between two of these nothing is interpolated.
@@ -410,18 +408,14 @@ _NAMED = {"prefill": ("head_size",), "decode": ("head_size",), "experts": ()}
 
 def _prefill(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
     numbers = x["sequences"] * x["tokens"] * x["head_size"]
-    found = prefill_time(
-        x["sequences"],
-        x["tokens"],
-        x["heads"],
-        widths=(x["head_size"], x["head_size"]),
-        moved=4 * numbers * x["heads"],
-        cached=2 * _cache_bytes(path) * numbers * x["kv_heads"],
-        rates=rates,
-        c=c,
-        window=x["window"] or inf,
+    moved, widths = 4 * numbers * x["heads"], (x["head_size"], x["head_size"])
+    cached, window = 2 * _cache_bytes(path) * numbers * x["kv_heads"], x["window"] or inf
+    sizes = (x["sequences"], x["tokens"], x["heads"])
+    return float(
+        prefill_time(
+            *sizes, widths=widths, moved=moved, cached=cached, rates=rates, c=c, window=window
+        )
     )
-    return float(found)
 
 
 def _decode(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
@@ -431,17 +425,9 @@ def _decode(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, flo
     moved = 2 * pieces * x["head_size"] * context * _cache_bytes(path) + 4 * queries
     flops = 4 * queries * context
     constants = {"compute_fraction": 1.0, **c}
-    found = decode_time(
-        pieces,
-        context,
-        flops,
-        moved,
-        rates=rates,
-        c=constants,
-        group=x["heads"] / x["kv_heads"],
-        width=x["head_size"],
-    )
-    return float(found)
+    group, width = x["heads"] / x["kv_heads"], x["head_size"]
+    work = (pieces, context, flops, moved)
+    return float(decode_time(*work, rates=rates, c=constants, group=group, width=width))
 
 
 def _experts(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
@@ -464,11 +450,7 @@ def _cache_bytes(path: str) -> float:
     return 1.0 if path.endswith("fp8") else 2.0
 
 
-_TIMES: Mapping[str, Callable[..., float]] = {
-    "prefill": _prefill,
-    "decode": _decode,
-    "experts": _experts,
-}
+_TIMES = {"prefill": _prefill, "decode": _decode, "experts": _experts}
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from mlsim.errors import importing
 
 if TYPE_CHECKING:
-    from mlsim.profiling.commands import TOOLS, profile_command
+    from mlsim.profiling.commands import profile_command
     from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, diagnose
     from mlsim.profiling.joining import combine, join
     from mlsim.profiling.measured_profile import (
-        LEVELS,
-        PATHS,
         Activity,
         Launches,
         MeasuredKernel,
@@ -24,88 +22,60 @@ if TYPE_CHECKING:
     )
     from mlsim.profiling.measuring import measure
     from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
-    from mlsim.profiling.measuring.rounds import FoundLevel, find_levels
     from mlsim.profiling.read import read_profile, sample_profile, sample_profiles
-    from mlsim.profiling.read.perf_stat import Counter, PerfStat, read_perf_stat
-    from mlsim.profiling.read.printed import CommandTime, GpuReading, read_nvidia_smi, read_time
-    from mlsim.profiling.roofs import Remedy, device_of
+    from mlsim.profiling.read.perf_stat import read_perf_stat
+    from mlsim.profiling.read.printed import read_nvidia_smi, read_time
+    from mlsim.profiling.roofs import Remedy
     from mlsim.profiling.stopwatch import (
-        CriticalPath,
         Spread,
         Stopwatch,
         Task,
-        Timing,
         Trace,
         balance,
         critical_path,
         lanes,
         time_command,
         time_function,
-        timed,
     )
 
-_HOMES = {
-    **dict.fromkeys(
-        (
-            "Activity",
-            "LEVELS",
-            "Launches",
-            "MeasuredKernel",
-            "MeasuredProfile",
-            "PATHS",
-            "Transfer",
-        ),
-        "measured_profile",
+_NAMES = {
+    "commands": ("profile_command",),
+    "diagnosis": ("REGIONS", "Diagnosis", "Finding", "diagnose"),
+    "joining": ("combine", "join"),
+    "measured_profile": ("Activity", "Launches", "MeasuredKernel", "MeasuredProfile", "Transfer"),
+    "measuring": ("measure",),
+    "measuring.measurement": ("MeasuredFigure", "Measurement"),
+    "read": ("read_profile", "sample_profile", "sample_profiles"),
+    "read.perf_stat": ("read_perf_stat",),
+    "read.printed": ("read_nvidia_smi", "read_time"),
+    "roofs": ("Remedy",),
+    "stopwatch": (
+        *("Spread", "Stopwatch", "Task", "Trace", "balance", "critical_path", "lanes"),
+        *("time_command", "time_function"),
     ),
-    **dict.fromkeys(("REGIONS", "Diagnosis", "Finding", "diagnose"), "diagnosis"),
-    **dict.fromkeys(("TOOLS", "profile_command"), "commands"),
-    **dict.fromkeys(("Remedy", "device_of"), "roofs"),
-    **dict.fromkeys(("combine", "join"), "joining"),
-    **dict.fromkeys(("read_profile", "sample_profile", "sample_profiles"), "read"),
-    **dict.fromkeys(
-        ("CriticalPath", "Spread", "Stopwatch", "Task", "Timing", "Trace"), "stopwatch"
-    ),
-    **dict.fromkeys(("balance", "critical_path", "lanes"), "stopwatch"),
-    **dict.fromkeys(("time_command", "time_function", "timed"), "stopwatch"),
-    **dict.fromkeys(("FoundLevel", "find_levels"), "measuring.rounds"),
-    **dict.fromkeys(("MeasuredFigure", "Measurement"), "measuring.measurement"),
-    **dict.fromkeys(("CommandTime", "GpuReading", "read_nvidia_smi", "read_time"), "read.printed"),
-    **dict.fromkeys(("Counter", "PerfStat", "read_perf_stat"), "read.perf_stat"),
-    "measure": "measuring",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
-    "LEVELS",
-    "PATHS",
     "REGIONS",
-    "TOOLS",
     "Activity",
-    "CommandTime",
-    "Counter",
-    "CriticalPath",
     "Diagnosis",
     "Finding",
-    "FoundLevel",
-    "GpuReading",
     "Launches",
     "MeasuredFigure",
     "MeasuredKernel",
     "MeasuredProfile",
     "Measurement",
-    "PerfStat",
     "Remedy",
     "Spread",
     "Stopwatch",
     "Task",
-    "Timing",
     "Trace",
     "Transfer",
     "balance",
     "combine",
     "critical_path",
-    "device_of",
     "diagnose",
-    "find_levels",
     "join",
     "lanes",
     "measure",
@@ -118,7 +88,6 @@ __all__ = [
     "sample_profiles",
     "time_command",
     "time_function",
-    "timed",
 ]
 
 __getattr__ = importing(__name__, _HOMES)

@@ -9,67 +9,11 @@ from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.hardware import Device
 from mlsim.profiling.read.ncu_counts import SCALAR, THREAD, wanted_tensor_metrics
 from mlsim.profiling.read.perf_stat import INTEL_EVENTS
+from mlsim.profiling.read.tables import known
 from mlsim.zoo import resolve
 
 TOOLS = ("ncu", "nsys", "torch", "rocprof", "perf")
-# Compute capabilities as NVIDIA's list of CUDA GPUs has them, where the architecture alone does
-# not tell.
-_BY_KEY = {
-    "Cloud.A100": "8.0",
-    "Cloud.A100_40GB": "8.0",
-    "Cloud.A100_PCIe": "8.0",
-    "Cloud.A30": "8.0",
-    "Edge.JetsonAGXOrin": "8.7",
-    "Edge.JetsonOrinNano": "8.7",
-    "Cloud.B200": "10.0",
-    "Cloud.GB200": "10.0",
-    "Cloud.B300": "10.3",
-    "Cloud.GB300": "10.3",
-    "Edge.JetsonThor": "11.0",
-    "Workstation.DGXSpark": "12.1",
-}
-_BY_ARCHITECTURE = {
-    "Volta": "7.0",
-    "Turing": "7.5",
-    "Ampere": "8.6",
-    "Ada Lovelace": "8.9",
-    "Hopper": "9.0",
-    "Grace Hopper": "9.0",
-    "Blackwell": "12.0",
-}
 _BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum", "l1tex__t_bytes.sum")
-_COUNTERS = (
-    "pmc: FETCH_SIZE WRITE_SIZE",
-    *(
-        "pmc: " + " ".join(f"SQ_INSTS_VALU_{op}_{path}" for op in ("ADD", "MUL", "FMA", "TRANS"))
-        for path in ("F16", "F32", "F64")
-    ),
-    "pmc: " + " ".join(f"SQ_INSTS_VALU_MFMA_MOPS_{path}" for path in ("F16", "BF16", "F32", "F64")),
-)
-_TORCH = """\
-# Put this around the loop of {script}.
-from torch.profiler import ProfilerActivity, profile, schedule
-
-with profile(
-    activities=[{activities}],
-    # Leave a step out, warm up in one, record three.
-    schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
-    on_trace_ready=lambda done: done.export_chrome_trace("trace.json.gz"),
-    record_shapes=True,
-    profile_memory=True,
-    with_flops=True,
-) as profiler:
-    for step, batch in enumerate(loader):
-        train_step(batch)
-        profiler.step()
-        if step == 5:
-            break
-
-print(profiler.key_averages(group_by_input_shape=True).table(
-    sort_by="self_{device}_time_total", row_limit=-1))
-
-# Then: mlsim profile trace.json.gz{hardware}
-"""
 
 
 def profile_command(
@@ -104,8 +48,10 @@ def profile_command(
         raise InvalidValueError("give the script to profile, such as 'train.py --epochs 1'.")
     device = resolve.device(hardware) if hardware is not None else None
     program = shlex.join(["python3", *words] if words[0].endswith(".py") else words)
-    makers = {"ncu": _ncu, "nsys": _nsys, "torch": _torch, "rocprof": _rocprof, "perf": _perf}
-    return makers[tool](program, words[0], device)
+    parts = _PARTS[tool](device)
+    hardware = f" --hardware {device.key}" if device is not None else ""
+    template: str = known("commands")[tool]
+    return template.format(program=program, script=words[0], hardware=hardware, **parts)
 
 
 def capability_of(device: Device) -> str:
@@ -117,7 +63,8 @@ def capability_of(device: Device) -> str:
     """
     if device.vendor != "NVIDIA":
         return ""
-    return _BY_KEY.get(device.key) or _BY_ARCHITECTURE.get(device.architecture, "")
+    found = known("ncu")["capability"]
+    return str(found["key"].get(device.key) or found["architecture"].get(device.architecture, ""))
 
 
 def metrics_for(device: Device) -> tuple[str, ...]:
@@ -149,7 +96,7 @@ def _nvidia(device: Device | None, tool: str) -> Device:
     return device
 
 
-def _ncu(program: str, script: str, device: Device | None) -> str:
+def _ncu(device: Device | None) -> dict[str, str]:
     found = _nvidia(device, "ncu")
     capability = capability_of(found)
     if not capability:
@@ -157,77 +104,40 @@ def _ncu(program: str, script: str, device: Device | None) -> str:
             f"Nsight Compute needs Volta or later, and {found.name} is {found.architecture}."
         )
     metrics = ",\\\n".join(metrics_for(found))
-    return (
-        f"# Operations, bytes and time of each kernel on {found.name} (compute capability "
-        f"{capability}).\n"
-        "# Each kernel runs several times: profile few. It needs the right to read counters.\n"
-        "ncu --csv --print-units base --log-file profile_ncu.csv --target-processes all \\\n"
-        "  --clock-control none --launch-skip 100 --launch-count 200 \\\n"
-        f"  --metrics {metrics} \\\n"
-        f"  {program}\n\n"
-        "# Then, best with times of nsys, which does not slow the run down:\n"
-        f"mlsim profile profile_ncu.csv --hardware {found.key}\n"
-    )
+    return {"name": found.name, "capability": capability, "metrics": metrics}
 
 
-def _nsys(program: str, script: str, device: Device | None) -> str:
-    hardware = f" --hardware {device.key}" if device is not None else ""
+def _nsys(device: Device | None) -> dict[str, str]:
     if device is not None:
         _nvidia(device, "nsys")
-    return (
-        "# Times of kernels, copies, launches and gaps.\n"
-        "nsys profile --trace=cuda,nvtx,osrt --output=profile --force-overwrite=true \\\n"
-        f"  {program}\n"
-        "nsys export --type=sqlite --output=profile.sqlite --force-overwrite=true "
-        "profile.nsys-rep\n"
-        "\n# Then; with counters of ncu both are joined:\n"
-        f"mlsim profile profile.sqlite{hardware}\n"
-        f"mlsim profile profile_ncu.csv profile.sqlite{hardware}\n"
+    return {}
+
+
+def _torch(device: Device | None) -> dict[str, str]:
+    gpu = device is None or (
+        device.vendor in ("NVIDIA", "AMD") and not device.key.startswith("Server.")
     )
-
-
-def _torch(program: str, script: str, device: Device | None) -> str:
-    gpu = device is None or device.vendor in ("NVIDIA", "AMD")
-    gpu = gpu and not (device is not None and device.key.startswith("Server."))
     activities = "ProfilerActivity.CPU" + (", ProfilerActivity.CUDA" if gpu else "")
-    return _TORCH.format(
-        script=script,
-        activities=activities,
-        device="cuda" if gpu else "cpu",
-        hardware=f" --hardware {device.key}" if device is not None else "",
-    )
+    return {"activities": activities, "device": "cuda" if gpu else "cpu"}
 
 
-def _rocprof(program: str, script: str, device: Device | None) -> str:
+def _rocprof(device: Device | None) -> dict[str, str]:
     if device is not None and device.vendor != "AMD":
         raise InvalidValueError(
             f"rocprof profiles GPUs of AMD, and {device.name} is none. Use ncu or nsys."
         )
-    hardware = f" --hardware {device.key}" if device is not None else ""
-    counters = "\n".join(_COUNTERS)
-    return (
-        "# Times of kernels:\n"
-        f"rocprofv3 --kernel-trace --stats --output-format csv -d profile -- {program}\n\n"
-        "# Operations and bytes; each line of counters.txt is a run of its own:\n"
-        f"cat > counters.txt <<'END'\n{counters}\nEND\n"
-        f"rocprofv3 -i counters.txt --output-format csv -d counters -- {program}\n\n"
-        "# Then, with the files that they wrote:\n"
-        f"mlsim profile counters/*_counter_collection.csv{hardware}\n"
-        f"mlsim profile profile/*_kernel_stats.csv{hardware}\n"
-    )
+    return {}
 
 
-def _perf(program: str, script: str, device: Device | None) -> str:
-    amd = device is not None and device.vendor == "AMD"
-    work = "fp_ret_sse_avx_ops.all" if amd else ",".join(INTEL_EVENTS)
-    memory = "" if amd else ",uncore_imc/data_reads/,uncore_imc/data_writes/"
-    kind = "AMD's" if amd else "Intel's (on AMD: fp_ret_sse_avx_ops.all)"
-    hardware = f" --hardware {device.key}" if device is not None else ""
-    return (
-        f"# Cycles, instructions and operations of the CPU; events of operations are {kind}.\n"
-        "# LC_ALL=C keeps the numbers in English. Events of memory need -a and the right to it.\n"
-        "LC_ALL=C perf stat -o profile_perf.txt \\\n"
-        f"  -e cycles,instructions,cache-references,cache-misses,{work}{memory} \\\n"
-        f"  {program}\n\n"
-        f"mlsim profile profile_perf.txt{hardware}\n"
-    )
+def _perf(device: Device | None) -> dict[str, str]:
+    if device is not None and device.vendor == "AMD":
+        return {"work": "fp_ret_sse_avx_ops.all", "memory": "", "kind": "AMD's"}
+    return {
+        "work": ",".join(INTEL_EVENTS),
+        "memory": ",uncore_imc/data_reads/,uncore_imc/data_writes/",
+        "kind": "Intel's (on AMD: fp_ret_sse_avx_ops.all)",
+    }
+
+
+# What each tool's command says of a device.
+_PARTS = {"ncu": _ncu, "nsys": _nsys, "torch": _torch, "rocprof": _rocprof, "perf": _perf}

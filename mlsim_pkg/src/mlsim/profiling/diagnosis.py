@@ -268,30 +268,25 @@ def _place(
     seconds: float, memory: float | None, computing: float | None, roof: Roof, missing: str
 ) -> tuple[str, str, float | None]:
     """Return the region, what limits in words, and the part of the roof."""
-    if computing is not None and computing > _TOLERANCE * seconds:
-        return "above the peak", _capital(REGIONS["above the peak"]) + ".", computing / seconds
-    if memory is not None and memory > _TOLERANCE * seconds:
-        return "above the slope", _capital(REGIONS["above the slope"]) + ".", memory / seconds
+    for region, least in (("above the peak", computing), ("above the slope", memory)):
+        if least is not None and least > _TOLERANCE * seconds:
+            words = REGIONS[region]
+            return region, f"{words[:1].upper()}{words[1:]}.", least / seconds
     if memory is None or computing is None:
         return _half_known(seconds, memory, computing, missing)
-    bound = max(memory, computing)
-    share = bound / seconds
     by_memory = memory >= computing
+    share = max(memory, computing) / seconds
     part = f"{share:.0%} of the roof"
     if share < NEAR:
-        slope = "slope" if by_memory else "flat"
-        return (
-            "far below the roof",
-            (
-                f"It reaches {part} (under the {slope}): it waits for latency, launches, few "
-                "threads or uneven work, not for memory or arithmetic."
-            ),
-            share,
+        words = (
+            f"It reaches {part} (under the {'slope' if by_memory else 'flat'}): it waits for "
+            "latency, launches, few threads or uneven work, not for memory or arithmetic."
         )
+        return "far below the roof", words, share
     if by_memory:
-        rate = text(roof.bandwidth * memory / seconds, "B/s", 3)
+        rate = text(roof.bandwidth * share, "B/s", 3)
         return "memory-bound", f"Main memory limits it: {rate}, {part}.", share
-    rate = text((roof.peak or 0.0) * computing / seconds, "FLOP/s", 3)
+    rate = text((roof.peak or 0.0) * share, "FLOP/s", 3)
     return "compute-bound", f"The arithmetic units limit it: {rate}, {part}.", share
 
 
@@ -299,33 +294,17 @@ def _half_known(
     seconds: float, memory: float | None, computing: float | None, missing: str
 ) -> tuple[str, str, float | None]:
     """Say what can be said of a kernel of which work or bytes are not known."""
-    if memory is not None and memory / seconds >= NEAR:
-        share = memory / seconds
-        return (
-            "memory-bound",
-            (
-                f"Main memory limits it: {share:.0%} of its bandwidth. Its work is not known: "
-                f"{missing}."
-            ),
-            share,
-        )
-    if computing is not None and computing / seconds >= NEAR:
-        share = computing / seconds
-        return (
-            "compute-bound",
-            f"The arithmetic units limit it: {share:.0%} of the peak. Its bytes are not known.",
-            share,
-        )
-    known = ""
+    share = (computing if memory is None else memory) or 0.0
+    share /= seconds
+    if share < NEAR:
+        what = "the peak" if memory is None else "the memory bandwidth"
+        known = "" if memory is None and computing is None else f"It uses {share:.0%} of {what}. "
+        return UNKNOWN, f"{known}What limits it can't be told: {missing}.", None
     if memory is not None:
-        known = f"It uses {memory / seconds:.0%} of the memory bandwidth. "
-    elif computing is not None:
-        known = f"It uses {computing / seconds:.0%} of the peak. "
-    return UNKNOWN, f"{known}What limits it can't be told: {missing}.", None
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+        words = f"Main memory limits it: {share:.0%} of its bandwidth. Its work is not known"
+        return "memory-bound", f"{words}: {missing}.", share
+    words = f"The arithmetic units limit it: {share:.0%} of the peak. Its bytes are not known."
+    return "compute-bound", words, share
 
 
 def unplaced(profile: MeasuredProfile) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Operations of one file joined to the times of another."""
+"""Launches added up as they are read, and the operations of one file joined to another's times."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from math import isnan
+from typing import Any
 
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.profiling.measured_profile import (
     Activity,
+    Launches,
     MeasuredKernel,
     MeasuredProfile,
+    Transfer,
     added,
+    longest_first,
     short_name,
 )
 
+# Launches of which the wait in the queue is looked at.
+_MOST_PAIRS = 200_000
 # A launch longer than a day is a damaged number.
 _LONGEST = 86_400.0
 
@@ -72,62 +79,6 @@ class _Sum:
             missing={key: why for key, why in missing.items() if key not in traffic},
             facts={**self.first.facts, **spread},
         )
-
-
-class Launches:
-    """Launches, added up one by one: memory goes by kernels, not by launches."""
-
-    def __init__(self, source: object = "") -> None:
-        self.source = source
-        self.sums: dict[tuple[str, object, object], _Sum] = {}
-
-    def add(self, launch: MeasuredKernel) -> None:
-        """Add a launch.
-
-        Raises
-        ------
-        DataFileError
-            If it took more than a day.
-        """
-        if launch.seconds is not None and launch.seconds > _LONGEST * launch.calls:
-            raise DataFileError(
-                f"{self.source}: a launch of {launch.short} takes {launch.seconds:.3g} s, more "
-                "than a day. The file is damaged, or its columns were mixed up."
-            )
-        if launch.name.replace(".", "").isdigit():
-            raise DataFileError(
-                f"{self.source}: {launch.name!r} stands where a kernel's name should. Columns and "
-                "header don't belong together."
-            )
-        key = (launch.name, launch.facts.get("grid"), launch.facts.get("block"))
-        found = self.sums.get(key)
-        if found is None:
-            found = self.sums[key] = _Sum(launch)
-        found.add(launch)
-
-    def kernels(self) -> tuple[MeasuredKernel, ...]:
-        """Return a kernel for each name, grid and block, the longest first."""
-        found = [each.kernel() for each in self.sums.values()]
-        # Sorting is stable: what has no time keeps the order of the file.
-        return tuple(sorted(found, key=lambda each: -(each.seconds or 0.0)))
-
-
-def kernels_of(
-    launches: Iterable[MeasuredKernel], source: object = ""
-) -> tuple[MeasuredKernel, ...]:
-    """Add launches up by name, grid and block; the longest kernel first.
-
-    Whether launches did the same work is kept as the fact "spread": the most operations of a
-    launch over the fewest.
-
-    >>> one = MeasuredKernel("a", 1, 1.0, {"fp32": 2.0})
-    >>> [(each.calls, each.facts["spread"]) for each in kernels_of([one, one])]
-    [(2, 1.0)]
-    """
-    found = Launches(source)
-    for each in launches:
-        found.add(each)
-    return found.kernels()
 
 
 _EXCHANGE = re.compile(
@@ -209,9 +160,113 @@ class Spans:
         return Activity(device, last - first, busy, computing, busy - computing, longest)
 
 
-def activities(spans: dict[int, Spans]) -> tuple[Activity, ...]:
-    """Return how busy each device was."""
-    return tuple(each.activity(device) for device, each in sorted(spans.items()))
+class Timeline:
+    """What a file says of a run, added up as it is read: memory goes by kernels, not launches."""
+
+    def __init__(self, source: object = "") -> None:
+        self.source = source
+        self.sums: dict[tuple[str, object, object], _Sum] = {}
+        # By name: how many, s of all, and B of all. Without a time they are NaN s.
+        self.copies: dict[str, list[float]] = {}
+        self.exchanges: dict[str, list[float]] = {}
+        self._spans: dict[int, Spans] = {}
+        # Times of calls that start kernels; when each began, and its kernel, by a key of both.
+        self._starting = list[float]()
+        self._called, self._began = dict[Any, float](), dict[Any, float]()
+
+    def add(self, launch: MeasuredKernel) -> None:
+        """Add a launch.
+
+        Raises
+        ------
+        DataFileError
+            If it took more than a day.
+        """
+        if launch.seconds is not None and launch.seconds > _LONGEST * launch.calls:
+            raise DataFileError(
+                f"{self.source}: a launch of {launch.short} takes {launch.seconds:.3g} s, more "
+                "than a day. The file is damaged, or its columns were mixed up."
+            )
+        if launch.name.replace(".", "").isdigit():
+            raise DataFileError(
+                f"{self.source}: {launch.name!r} stands where a kernel's name should. Columns and "
+                "header don't belong together."
+            )
+        key = (launch.name, launch.facts.get("grid"), launch.facts.get("block"))
+        found = self.sums.get(key)
+        if found is None:
+            found = self.sums[key] = _Sum(launch)
+        found.add(launch)
+
+    def busy(self, start: float, end: float, device: int = 0, *, kernel: bool) -> None:
+        """Add an interval in s in which a device worked: on a kernel, or on something else."""
+        self._spans.setdefault(device, Spans()).add(start, end, kernel=kernel)
+
+    def began(self, key: Any, start: float) -> None:
+        """Note when the kernel of a call began, in s."""
+        if len(self._began) < _MOST_PAIRS:
+            self._began[key] = start
+
+    def called(self, key: Any, start: float, seconds: float) -> None:
+        """Add a call that starts a kernel: when it began, and how long it took."""
+        self._starting.append(seconds)
+        if len(self._called) < _MOST_PAIRS:
+            self._called[key] = start
+
+    def copy(self, name: str, seconds: float, size: float = 0.0, calls: int = 1) -> None:
+        """Add copies in one direction."""
+        _move(self.copies, name, seconds, size, calls)
+
+    def exchange(self, name: str, seconds: float, size: float = 0.0) -> None:
+        """Add an exchange between devices."""
+        _move(self.exchanges, name, seconds, size)
+
+    def kernels(self) -> tuple[MeasuredKernel, ...]:
+        """Return a kernel for each name, grid and block, the longest first.
+
+        Whether launches did the same work is kept as the fact "spread": the most operations of a
+        launch over the fewest.
+
+        >>> run, one = Timeline(), MeasuredKernel("a", 1, 1.0, {"fp32": 2.0})
+        >>> run.add(one)
+        >>> run.add(one)
+        >>> [(each.calls, each.facts["spread"]) for each in run.kernels()]
+        [(2, 1.0)]
+        """
+        return longest_first(each.kernel() for each in self.sums.values())
+
+    def profile(
+        self, tool: str, kernels: tuple[MeasuredKernel, ...], **more: Any
+    ) -> MeasuredProfile:
+        """Return kernels with all that happened beside them; `more` are fields of the profile."""
+        began = ((key, start) for key, start in self._began.items() if key is not None)
+        waits = [start - self._called[key] for key, start in began if key in self._called]
+        exchanges = _transfers(self.exchanges) or tuple(
+            Transfer(each.short, each.calls, each.seconds)
+            for each in kernels
+            if is_exchange(each.name)
+        )
+        fields = {
+            "copies": _transfers(self.copies),
+            "exchanges": exchanges,
+            "launches": Launches.of(self._starting, waits),
+            "activity": tuple(each.activity(n) for n, each in sorted(self._spans.items())),
+        }
+        return MeasuredProfile(kernels, tool, (str(self.source),), **{**fields, **more})
+
+
+def _move(
+    moved: dict[str, list[float]], name: str, seconds: float, size: float, calls: int = 1
+) -> None:
+    kept = moved.setdefault(name, [0, 0.0, 0.0])
+    kept[:] = kept[0] + calls, kept[1] + seconds, kept[2] + size
+
+
+def _transfers(moved: dict[str, list[float]]) -> tuple[Transfer, ...]:
+    return tuple(
+        Transfer(name, int(calls), None if isnan(seconds) else seconds, size or None)
+        for name, (calls, seconds, size) in moved.items()
+    )
 
 
 # Launches whose work differs by more than this can't stand for launches that were not counted.
@@ -274,7 +329,7 @@ def join(counts: MeasuredProfile, times: MeasuredProfile) -> MeasuredProfile:
         notes.append(f"Counted, but without a time: {', '.join(lost[:5])}.")
     return replace(
         times,
-        kernels=tuple(sorted(kernels, key=lambda each: -(each.seconds or 0.0))),
+        kernels=longest_first(kernels),
         tool=f"{counts.tool} and {times.tool}",
         files=(*counts.files, *times.files),
         device_name=times.device_name or counts.device_name,

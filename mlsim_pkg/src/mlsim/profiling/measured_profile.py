@@ -6,7 +6,7 @@ is filled in: zero means that a counter stood at zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -257,7 +257,10 @@ class MeasuredKernel:
         NotMeasuredError
             If the file holds none; names the metric.
         """
-        return self._said(self._seconds, "s", "time", "seconds")
+        if self.seconds is None:
+            why = self.missing.get("seconds", "no time is in the file")
+            raise NotMeasuredError(f"the time of {self.short} is not known: {why}.")
+        return self._said(self.seconds, "s", "time", "seconds")
 
     def _said(self, value: float, unit: str, what: str, *keys: str) -> Quantity:
         """Return a figure as a value: what it is, and which counters it was read from."""
@@ -265,13 +268,6 @@ class MeasuredKernel:
         summed = "added up" if self.kind == "program" else "as the profile has it"
         because = f"by {found}" if found else summed
         return quantity(value, unit).named(f"{what} of {self.short}", because=because)
-
-    @property
-    def _seconds(self) -> float:
-        if self.seconds is None:
-            why = self.missing.get("seconds", "no time is in the file")
-            raise NotMeasuredError(f"the time of {self.short} is not known: {why}.")
-        return self.seconds
 
     @property
     def flops(self) -> Quantity:
@@ -447,10 +443,6 @@ class MeasuredProfile(Suggesting):
             raise UnknownNameError(f"{len(found)} kernels contain {name!r}: {several}. Say more.")
         raise unknown_name("kernel", name, [each.short for each in self.kernels[:20]])
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a row of plain values for each kernel, for a table or a file."""
-        return [_row(each) for each in self.kernels]
-
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, in base units: s, B, FLOP."""
         from dataclasses import asdict
@@ -459,6 +451,11 @@ class MeasuredProfile(Suggesting):
 
     def __str__(self) -> str:
         return _table(self)
+
+
+def longest_first(kernels: Iterable[MeasuredKernel]) -> tuple[MeasuredKernel, ...]:
+    """Return kernels by their time; what has none keeps its order."""
+    return tuple(sorted(kernels, key=lambda each: -(each.seconds or 0.0)))
 
 
 def added(kernels: tuple[MeasuredKernel, ...], name: str) -> MeasuredKernel:
@@ -498,19 +495,6 @@ def added(kernels: tuple[MeasuredKernel, ...], name: str) -> MeasuredKernel:
         missing=missing,
         kind="program",
     )
-
-
-def _row(kernel: MeasuredKernel) -> dict[str, Any]:
-    known = kernel.counted
-    return {
-        "kernel": kernel.name,
-        "calls": kernel.calls,
-        "seconds": kernel.seconds,
-        "flops": kernel.flop_count if known else None,
-        **{f"{level}_bytes": kernel.traffic.get(level) for level in LEVELS},
-        "operations": dict(kernel.operations),
-        "missing": dict(kernel.missing),
-    }
 
 
 def _table(profile: MeasuredProfile, most: int = 12) -> str:

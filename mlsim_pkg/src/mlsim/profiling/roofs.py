@@ -12,24 +12,10 @@ from mlsim.errors import InvalidValueError, MlsimError
 from mlsim.hardware import Device
 from mlsim.hardware.memory_levels import levels as recorded_levels
 from mlsim.profiling.measured_profile import INTEGERS, MeasuredKernel, MeasuredProfile
+from mlsim.profiling.read.tables import known
 from mlsim.zoo import resolve
 
-# The precisions whose peak bounds a data path, best first.
-PEAKS = {
-    "fp64": ("fp64",),
-    "fp32": ("fp32",),
-    "fp16": ("fp16",),
-    "tensor tf32": ("tf32",),
-    "tensor fp16": ("fp16",),
-    "tensor bf16": ("bf16", "fp16"),
-    "tensor fp8": ("fp8",),
-    "tensor fp4": ("fp4",),
-    "tensor fp6": ("fp8",),
-    "tensor": ("fp16", "bf16"),
-}
-# What an operator of a framework may run on, by the type of its first input.
-_TYPES = {"float": ("tf32", "fp32"), "double": ("fp64",), "c10::Half": ("fp16",)}
-_TYPES |= {"c10::BFloat16": ("bf16", "fp16")}
+_ROOFS = known("roofs")
 _PLAIN = ("fp32", "fp64")
 
 
@@ -84,7 +70,11 @@ def roof_of(kernel: MeasuredKernel, device: Device) -> Roof:
     for path, count in kernel.operations.items():
         if not count or path in INTEGERS:
             continue
-        name = _precision(path, kernel, device)
+        wanted = _ROOFS["peaks"].get(path, ())
+        if path == "any":
+            kind = str(kernel.facts.get("type", "float"))
+            wanted = _ROOFS["types"].get(kind, ("tf32", "fp32"))
+        name = next((each for each in wanted if each in device.compute.precisions), None)
         if name is None:
             return Roof(None, device.bandwidth_si, paths)
         paths[path] = name
@@ -94,13 +84,6 @@ def roof_of(kernel: MeasuredKernel, device: Device) -> Roof:
     if not work:
         return Roof(None, device.bandwidth_si, paths)
     return Roof(float(roofline.achieved_flops(work, slowest)), device.bandwidth_si, paths)
-
-
-def _precision(path: str, kernel: MeasuredKernel, device: Device) -> str | None:
-    wanted = PEAKS.get(path, ())
-    if path == "any":
-        wanted = _TYPES.get(str(kernel.facts.get("type", "float")), ("tf32", "fp32"))
-    return next((each for each in wanted if each in device.compute.precisions), None)
 
 
 def main_precision(kernels: Iterable[MeasuredKernel], device: Device) -> str:
@@ -208,15 +191,16 @@ def remedies_of(
     share = min(bound / seconds, 1.0)
     near = region != "far below the roof"
     by_memory = near and memory >= computing
-    found = [
-        *_to_the_roof(kernel, bound, share, near=near),
-        *(_fewer_bytes(kernel, memory, computing, share) if by_memory else ()),
-        *(
-            _faster_units(work, memory, computing, share, roof=roof, device=device)
-            if near and work
-            else ()
-        ),
-    ]
+    found = list[_Found]()
+    if share < _GOOD:
+        basis = f"{_GOOD:.0%} of the roof at the same intensity"
+        found.append((_tuning(kernel), bound / _GOOD, basis))
+        if not near:
+            found.append((_more_work(kernel), bound / NEAR, f"{NEAR:.0%} of the roof"))
+    if by_memory:
+        found += _fewer_bytes(kernel, memory, computing, share)
+    if near and work and computing >= memory:
+        found += _faster_units(work, memory, share, roof=roof, device=device)
     made = [
         Remedy(
             words,
@@ -233,16 +217,6 @@ def remedies_of(
 
 
 _Found = tuple[str, float, str]
-
-
-def _to_the_roof(kernel: MeasuredKernel, bound: float, share: float, *, near: bool) -> list[_Found]:
-    """Return what brings a kernel nearer to its roof without changing work or bytes."""
-    if share >= _GOOD:
-        return []
-    found = [(_tuning(kernel), bound / _GOOD, f"{_GOOD:.0%} of the roof at the same intensity")]
-    if not near:
-        found.append((_more_work(kernel), bound / NEAR, f"{NEAR:.0%} of the roof"))
-    return found
 
 
 def _is_short(kernel: MeasuredKernel) -> bool:
@@ -293,82 +267,47 @@ def _fewer_bytes(
     kernel: MeasuredKernel, memory: float, computing: float, share: float
 ) -> list[_Found]:
     """Return what moves fewer bytes through main memory."""
-    found: list[_Found] = []
     wide = any(path in kernel.operations for path in ("fp32", "fp64", "tensor tf32", "any"))
-    narrower = "16 bits" if wide else "8 bits"
-    if not kernel.operations:
-        narrower = "half as many bits"
-    halved = max(memory / 2, computing) / share
-    found.append(
-        (
-            f"Store what it reads and writes in {narrower}: half the bytes",
-            halved,
-            "half the bytes at the same part of the roof",
-        )
-    )
+    narrower = ("16 bits" if wide else "8 bits") if kernel.operations else "half as many bits"
+    words = f"Store what it reads and writes in {narrower}: half the bytes"
+    half = max(memory / 2, computing) / share
+    found = [(words, half, "half the bytes at the same part of the roof")]
     if _ELEMENTWISE.search(kernel.name):
         # Fused into a neighbor, it neither writes its result nor reads it again.
-        found.append(
-            (
-                "Fuse it into the kernel before it (torch.compile): its input need not be read",
-                max(memory / 2, computing) / share,
-                "half its bytes, since reading and writing weigh about alike",
-            )
-        )
-    else:
-        found.append(
-            (
-                "Use each byte more often: larger tiles in shared memory, a larger batch",
-                max(computing, memory / 4) / share,
-                "a quarter of the bytes at the same part of the roof",
-            )
-        )
-    return found
+        words = "Fuse it into the kernel before it (torch.compile): its input need not be read"
+        return [
+            *found,
+            (words, half, "half its bytes, since reading and writing weigh about alike"),
+        ]
+    words = "Use each byte more often: larger tiles in shared memory, a larger batch"
+    quarter = max(computing, memory / 4) / share
+    return [*found, (words, quarter, "a quarter of the bytes at the same part of the roof")]
 
 
 def _faster_units(
-    work: float, memory: float, computing: float, share: float, *, roof: Roof, device: Device
+    work: float, memory: float, share: float, *, roof: Roof, device: Device
 ) -> list[_Found]:
     """Return what computes on faster units, where arithmetic limits."""
-    if computing < memory:
-        return []
     unsure = "" if memory else ", if memory keeps up"
-    used = set(roof.paths.values())
+    used, now = set(roof.paths.values()), roof.peak or 0.0
     order = ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4"]
     slowest = min((order.index(each) for each in used if each in order), default=1)
-    now = roof.peak or 0.0
-    found: list[_Found] = []
-    for name in order[slowest + 1 :]:
-        if name not in device.compute.precisions:
-            continue
-        peak = device.compute.figure(name).si
-        if peak <= 1.05 * now:
-            continue
+
+    def at(peak: float, words: str, basis: str) -> _Found:
         faster = max(float(roofline.compute_time(work, peak)), memory)
-        found.append(
-            (
-                f"Compute in {name}: {peak / now:.3g} times the peak rate",
-                faster / share,
-                f"the {name} peak at the same part of the roof{unsure}",
-            )
-        )
-        break
+        return words, faster / share, f"{basis} at the same part of the roof{unsure}"
+
+    there = [each for each in order[slowest + 1 :] if each in device.compute.precisions]
+    peaks = ((each, device.compute.figure(each).si) for each in there)
+    found = [
+        at(peak, f"Compute in {name}: {peak / now:.3g} times the peak rate", f"the {name} peak")
+        for name, peak in peaks
+        if peak > 1.05 * now
+    ][:1]
     for name in sorted(used):
         figure = device.figures.get(f"sparse.{name}")
         if figure is not None and figure.si > 1.05 * now:
-            faster = max(float(roofline.compute_time(work, figure.si)), memory)
-            found.append(
-                (
-                    f"Prune weights to 2:4 sparsity: {figure.si / now:.3g} times the peak rate",
-                    faster / share,
-                    f"the sparse {name} peak at the same part of the roof{unsure}",
-                )
-            )
-    found.append(
-        (
-            "Compute less: a smaller model, fewer tokens, no recomputing",
-            max(float(roofline.compute_time(work, now)) / 2, memory) / share,
-            f"half the operations at the same part of the roof{unsure}",
-        )
-    )
-    return found
+            words = f"Prune weights to 2:4 sparsity: {figure.si / now:.3g} times the peak rate"
+            found.append(at(figure.si, words, f"the sparse {name} peak"))
+    words = "Compute less: a smaller model, fewer tokens, no recomputing"
+    return [*found, at(2 * now, words, "half the operations")]

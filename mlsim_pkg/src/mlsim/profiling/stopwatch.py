@@ -14,7 +14,6 @@ is the figure.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import subprocess
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from time import perf_counter
 from types import ModuleType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 from mlsim.equations import counters
 from mlsim.equations.machines import load_balance
@@ -76,7 +75,9 @@ class Spread:
             raise InvalidValueError(f"a spread needs finite values, at least one, not {taken}.")
         ranked, count = sorted(taken), len(taken)
         middle = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
-        rank = _rank(count)
+        # The greatest rank from either end that covers enough; 1 where none does.
+        ranks = range(1, (count + 1) // 2 + 1)
+        rank = max((k for k in ranks if coverage(count, k) >= CONFIDENCE), default=1)
         return cls(taken, middle, ranked[rank - 1], ranked[-rank], coverage(count, rank))
 
     @classmethod
@@ -114,10 +115,8 @@ class Spread:
         """
         inner = cls.of(values)
         reach = max(max(inner.values) - min(inner.values), resolution * abs(inner.median))
-        return cls(
-            inner.values, inner.median, inner.median - reach, inner.median + reach,
-            coverage(len(inner.values), 1),
-        )  # fmt: skip
+        middle, sure = inner.median, coverage(len(inner.values), 1)
+        return cls(inner.values, middle, middle - reach, middle + reach, sure)
 
     @property
     def range(self) -> float:
@@ -161,20 +160,11 @@ def coverage(count: int, rank: int) -> float:
     return 1 - outside / int(2 ** (count - 1))
 
 
-def _rank(count: int) -> int:
-    """Return the greatest rank from either end that covers enough; 1 where none does."""
-    fitting = [k for k in range(1, (count + 1) // 2 + 1) if coverage(count, k) >= CONFIDENCE]
-    return max(fitting, default=1)
-
-
 resource: ModuleType | None
 try:
     import resource
 except ImportError:  # Windows
     resource = None
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 PARTS = ("wall", "user", "system", "waiting")
 
@@ -283,10 +273,8 @@ class Timing:
         parts: dict[str, Any] = {}
         for part in PARTS:
             found = self.spread(part)
-            parts[part] = {
-                "median": found.median, "low": found.low, "high": found.high,
-                "confidence": found.confidence,
-            }  # fmt: skip
+            names = ("median", "low", "high", "confidence")
+            parts[part] = {name: getattr(found, name) for name in names}
         return {
             "name": self.name,
             "unit": "s",
@@ -423,29 +411,6 @@ def _check_counts(repeat: Any, warm_up: Any) -> None:
     for name, value, least in (("repeat", repeat, 1), ("warm_up", warm_up, 0)):
         if type(value) is not int or value < least:
             raise InvalidValueError(f"{name} is a whole number from {least} up, not {value!r}.")
-
-
-def timed(function: Callable[P, R]) -> Callable[P, R]:
-    """Time every call of a function: its `watch` has the runs.
-
-    >>> @timed
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(4), len(double.watch.runs)
-    (8, 1)
-    """
-    watch = Stopwatch()
-
-    @functools.wraps(function)
-    def call(*arguments: P.args, **named: P.kwargs) -> R:
-        # A call within a call belongs to the outer one.
-        if watch._began is not None:
-            return function(*arguments, **named)
-        with watch:
-            return function(*arguments, **named)
-
-    call.watch = watch  # type: ignore[attr-defined]
-    return call
 
 
 def time_command(

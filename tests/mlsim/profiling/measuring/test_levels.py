@@ -8,8 +8,7 @@ import re
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.profiling import find_levels
-from mlsim.profiling.measuring.rounds import level_figures
+from mlsim.profiling.measuring.rounds import find_levels, level_figures
 
 KIB = 2**10
 SIZES = [8 * KIB * 2 ** (step / 4) for step in range(62)]  # to 300 MiB

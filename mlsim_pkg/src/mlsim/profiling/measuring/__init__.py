@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # A minute, less what compiling and choosing take.
 BUDGET = 55.0
-KERNELS = ("auto", "c", "numba", "numpy")
+KERNELS = ("auto", "c", "numpy")
 
 
 def measure(
@@ -45,8 +45,8 @@ def measure(
         About how long it may take, after what compiling and choosing take. Six rounds have half
         of it more; where not even that is enough, it stops and says what they take here.
     kernels
-        What goes through memory: "c" (compiled here), "numba", "numpy", or "auto" for the
-        first of these that there is.
+        What goes through memory: "c" (compiled here), "numpy", or "auto" for the first of these
+        that there is.
     disk
         Whether to write and read a file of 128 MiB in `disk_folder` (the user's own folder by
         default); it is removed.

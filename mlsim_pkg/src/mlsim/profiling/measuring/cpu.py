@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,37 +114,26 @@ class Product:
         return f"{what}, {self.worker.version}, {threads}."
 
 
+@dataclass
 class Processor:
     """Everything that is measured of a processor, ready to be run round by round."""
 
-    def __init__(
-        self,
-        numpy: Any,
-        machine: Machine,
-        kernels: Kernels | CompiledKernels,
-        *,
-        clock: Clock,
-        disk_folder: Path | None,
-        say: Callable[[str], None],
-        worker: Callable[[str, int], ProductWorker] = ProductWorker,
-        libraries: Sequence[str] = LIBRARIES,
-        waits: Waits = thread_waits,
-        accept_noisy: bool = False,
-        deadline: float = float("inf"),
-    ) -> None:
-        self._accept_noisy, self._deadline = accept_noisy, deadline
-        # where noise is accepted, nobody asks who disturbed a sample
-        waits = _nobody_waits if accept_noisy else waits
-        self.machine, self.kernels = machine, kernels
-        self._clock, self._waits = clock, waits
-        self._numpy, self._disk_folder, self._say = numpy, disk_folder, say
-        self._worker, self._libraries = worker, libraries
-        self._stack = ExitStack()
-        self.teams: list[Team] = []
-        self.products: dict[str, list[Product]] = {}
-        self._workers_of: dict[tuple[int, str], ProductWorker] = {}
-        self.versions: dict[str, str] = {}
-        self.lost: dict[str, str] = {}
+    numpy: Any
+    machine: Machine
+    kernels: Kernels | CompiledKernels
+    clock: Clock
+    disk_folder: Path | None
+    say: Callable[[str], None]
+    worker: Callable[[str, int], ProductWorker]
+    waits: Waits
+    accept_noisy: bool
+    deadline: float
+    teams: list[Team] = field(default_factory=list)
+    products: dict[str, list[Product]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _workers_of: dict[tuple[int, str], ProductWorker] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self._stack.__enter__()
@@ -160,22 +149,24 @@ class Processor:
 
     def _prepare(self) -> None:
         # They load their libraries while memory is touched.
-        for threads, library in itertools.product({1, self.machine.cores}, self._libraries):
-            worker = self._workers_of[threads, library] = self._worker(library, threads)
+        for threads, library in itertools.product({1, self.machine.cores}, LIBRARIES):
+            worker = self._workers_of[threads, library] = self.worker(library, threads)
             self._stack.push(worker)
         largest = largest_set(self.machine)
         self.versions["kernels"] = self.kernels.compiler
         caches = max((each.total for each in self.machine.caches), default=0)
         counts = {"memory": self.machine.cores, "one_core": 1}
+        # Where noise is accepted, nobody asks who disturbed a sample.
+        waits = dict if self.accept_noisy else self.waits
         self._workers = {
-            table: self._stack.enter_context(Workers(count, self._clock, self._waits))
+            table: self._stack.enter_context(Workers(count, self.clock, waits))
             for table, count in counts.items()
         }
         memory = None
         for table, workers in self._workers.items():
             words = "one core" if table == "one_core" else "all cores"
             least = ALONE_SECONDS if workers.count == 1 else TOGETHER_SECONDS
-            stream = Stream(self._numpy, self.kernels, workers, largest, memory)
+            stream = Stream(self.numpy, self.kernels, workers, largest, memory)
             memory = stream.memory if one_memory() else None
             sizes = sweep_sizes(largest, workers.count, caches)
             self.teams.append(Team(table, words, stream, sizes, Plan(least)))
@@ -193,11 +184,11 @@ class Processor:
         for table, threads in (("one_core", 1), ("compute", self.machine.cores)):
             tried: dict[str, list[Product]] = {}
             reasons: dict[str, str] = {}
-            for library in self._libraries:
-                if tried and self._clock() > self._deadline:
+            for library in LIBRARIES:
+                if tried and self.clock() > self.deadline:
                     reasons = dict.fromkeys(FORMATS, f"time was up before {library} was tried")
                     break
-                self._say(f"products with {library}, {threads} threads")
+                self.say(f"products with {library}, {threads} threads")
                 for name, found, reason in self._tried(library, threads):
                     tried.setdefault(name, []).extend(found)
                     reasons[name] = reason
@@ -237,7 +228,7 @@ class Processor:
         if isinstance(self.kernels, CompiledKernels):
             chains = RegisterChains(self.kernels, self._workers["memory"])
             parts["registers"] = lambda: chains.measure(SAMPLES)
-        call = CallStart(self._numpy, self._workers["one_core"])
+        call = CallStart(self.numpy, self._workers["one_core"])
         parts["starts"] = lambda: {"starts.call": call.seconds(SAMPLES)}
         disk = self._disk()
         if disk:
@@ -271,7 +262,7 @@ class Processor:
             return 0.0
         if not answer.seconds:
             return 0.0
-        best = min(answer.seconds) if self._accept_noisy else answer.best
+        best = min(answer.seconds) if self.accept_noisy else answer.best
         if best is None:
             return None
         rate = product_flops(product.side) / best
@@ -279,10 +270,10 @@ class Processor:
         return rate
 
     def _disk(self) -> Measure | None:
-        if self._disk_folder is None:
+        if self.disk_folder is None:
             return None
         try:
-            file = self._stack.enter_context(DiskFile(self._disk_folder, clock=self._clock))
+            file = self._stack.enter_context(DiskFile(self.disk_folder, clock=self.clock))
             file.write()
             file.read()
         except DiskError as error:
@@ -321,15 +312,6 @@ class Processor:
         )
 
 
-def _nobody_waits() -> Mapping[str, int]:
-    return {}
-
-
-def default_disk_folder() -> Path:
-    """Return the folder in which the disk is measured: the user's own."""
-    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
-
-
 NOT_BEGUN = f"{TIME_UP} before it was measured"
 
 
@@ -363,11 +345,11 @@ def measure_cpu(
     machine = machine or this_machine()
     say("compiling the kernels")
     found = find_kernels(numpy, kernels) if isinstance(kernels, str) else kernels
-    folder = (disk_folder or default_disk_folder()) if disk else None
+    # The user's own folder; Path.home() raises where there is none.
+    folder = (disk_folder or Path(os.path.expanduser("~"))) if disk else None  # noqa: PTH111
     ready = Processor(
-        numpy, machine, found, clock=clock, disk_folder=folder, say=say, worker=worker,
-        waits=waits, accept_noisy=accept_noisy, deadline=deadline,
-    )  # fmt: skip
+        numpy, machine, found, clock, folder, say, worker, waits, accept_noisy, deadline
+    )
     with ready as processor:
         rounds = run_rounds(processor.parts(), clock, deadline, say, accept_noisy=accept_noisy)
         figures, refused = judged_cpu(processor, rounds, accept_noisy=accept_noisy)

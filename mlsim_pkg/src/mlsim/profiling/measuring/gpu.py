@@ -14,11 +14,10 @@ from typing import Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import this_machine
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+from mlsim.profiling.measuring.measurement import Measurement
 from mlsim.profiling.measuring.parts import STEPS_PER_DOUBLING
 from mlsim.profiling.measuring.rounds import (
     Measure,
-    Rounds,
     best_curves,
     judged,
     level_figures,
@@ -213,12 +212,8 @@ def measure_gpu(
     parts: dict[str, Measure] = {}
 
     def memory() -> Mapping[str, float]:
-        curves.append(
-            [
-                size / gpu.seconds(f"stream {size}", call, 2)
-                for size, call in zip(sizes, streams, strict=True)
-            ]
-        )
+        each = zip(sizes, streams, strict=True)
+        curves.append([size / gpu.seconds(f"stream {size}", call, 2) for size, call in each])
         return {"memory.bandwidth": curves[-1][-1]}
 
     parts["memory"] = memory
@@ -242,8 +237,17 @@ def measure_gpu(
     if gpu.backend == "cuda":
         parts["copies"] = _copies(gpu)
     rounds = run_rounds(parts, now, began + seconds, say, accept_noisy=accept_noisy)
-    figures, refused = _judged(
-        gpu, rounds, (sizes, curves), hows, refused, accept_noisy=accept_noisy
+    values = rounds.stretches()
+    if gpu.cache:
+        levels, lost = level_figures("memory", sizes, best_curves(curves), {2: gpu.cache})
+        values, refused = values | levels, refused | lost
+    how = {**_HOW, **hows}
+    figures, noisy = judged(
+        values,
+        lambda name: how.get(name, "Working sets from small to large, as for memory."),
+        rounds.count,
+        wanted=rounds.wanted,
+        accept_noisy=accept_noisy,
     )
     return Measurement(
         machine=this_machine(),
@@ -251,7 +255,7 @@ def measure_gpu(
         name=gpu.name,
         date=datetime.datetime.now(tz=datetime.UTC).date(),
         figures=figures,
-        refused=refused,
+        refused=refused | noisy,
         curves={"GPU": (sizes, middle_curve(curves))},
         versions={"PyTorch": f"{torch.__version__}, {gpu.backend}"},
         rounds=rounds.count,
@@ -300,29 +304,3 @@ def _copies(gpu: Gpu) -> Measure:
         return there.copy_(here, non_blocking=True)
 
     return lambda: {"links.pcie": count / gpu.seconds("copies", copy)}
-
-
-def _judged(
-    gpu: Gpu,
-    rounds: Rounds,
-    curves: tuple[list[int], list[list[float]]],
-    hows: Mapping[str, str],
-    refused: dict[str, str],
-    *,
-    accept_noisy: bool,
-) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
-    sizes, rates = curves
-    values = rounds.stretches()
-    lost: dict[str, str] = {}
-    if gpu.cache:
-        levels, lost = level_figures("memory", sizes, best_curves(rates), {2: gpu.cache})
-        values |= levels
-    said = {**_HOW, **hows}
-    figures, noisy = judged(
-        values,
-        lambda name: said.get(name, "Working sets from small to large, as for memory."),
-        rounds.count,
-        wanted=rounds.wanted,
-        accept_noisy=accept_noisy,
-    )
-    return figures, refused | lost | noisy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,59 +14,23 @@ from mlsim.errors import DataFileError, NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.hardware.device_files import load_device
 from mlsim.hardware.this_machine import Machine
+from mlsim.profiling.read.tables import known
 from mlsim.profiling.stopwatch import Spread
 from mlsim.units import scale_for, text
 from mlsim.zoo.local import local_path
 
-# What people call the tables of a device's file, in the order in which they are shown.
-TABLES = {
-    "compute": "products of matrices",
-    "memory": "memory",
-    "one_core": "one core",
-    "ceilings": "multiply-adds in registers",
-    "starts": "a start",
-    "disk": "disk",
-    "links": "links",
-}
-_WORDS = {
-    "bandwidth": "main memory",
-    "capacity": "main memory, size",
-    "last_level": "last cache, size",
-    "call": "a call of NumPy",
-    "kernel": "a kernel, launched",
-    "registers": "all units",
-    "no_fma": "no fused multiply-add",
-    "no_vectors": "no vectors",
-    "pcie": "from the host",
-}
-
-QUIET = (
-    "To quiet the machine: close other programs, a browser above all; plug a laptop in and take it "
-    "off battery saving; let it cool; on a shared or virtual machine, try again at another time."
-)
-ACCEPT = (
-    "Or take noisy figures with their wide intervals: mlsim measure --accept-noisy. Each answer "
-    "then says that it rests on them."
-)
+# What people call tables and figures of a device's file, and what is said of them.
+_WORDS = known("measure")
+TABLES: Mapping[str, str] = _WORDS["tables"]
+_FIGURES: Mapping[str, str] = _WORDS["figures"]
+_NOTES: Mapping[str, str] = _WORDS["notes"]
 # How a reason begins where it was not noise that left something out.
 TIME_UP = "time was up"
-KEPT = (
-    "Figures with a ~ are no ceilings: they are noisy, and were kept because you asked for it. In "
-    "another\nrun they may lie anywhere in their intervals."
-)
 # A machine where nobody else works has a load below this.
 BUSY = 0.5
-MEANING = (
-    "A figure is the median of six stretches of this time, each with the best of its rounds. In\n"
-    "another run it may lie as far to either side as they differ, or as half a step of the clock."
-)
 # A guest shares its processor: neighbors whom it can't see move its clock, for longer than a run.
 # On one server, warm products on undisturbed cores were 11 % faster half an hour later.
 VIRTUAL_DRIFT = 0.06
-GUEST = (
-    "This is a virtual machine: neighbors whom it can't see share its clock and memory, so no rate "
-    f"is\ngiven closer than {100 * VIRTUAL_DRIFT:.0f} % to either side."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +83,12 @@ def words_of(name: str) -> str:
     ('fp32', 'fp32, no fused multiply-add', 'L1 cache, size')
     """
     short = name.partition(".")[2]
-    if short in _WORDS:
-        return _WORDS[short]
+    if short in _FIGURES:
+        return _FIGURES[short]
     if short[:1] == "l" and short[1:2].isdigit():
         return f"L{short[1]} cache" + ("" if short.endswith("bandwidth") else ", size")
     first, _, rest = short.partition("_")
-    return f"{first}, {_WORDS.get(rest, rest)}" if rest else first
+    return f"{first}, {_FIGURES.get(rest, rest)}" if rest else first
 
 
 @dataclass(frozen=True)
@@ -191,11 +155,7 @@ class Measurement:
         """
         if self.load < BUSY:
             return ""
-        return (
-            f"The machine was busy: {self.load:.1f} programs wanted its {self._cores} before this "
-            "began.\nSamples from which they took a core are left out, where the system tells "
-            "(Linux). Others\nshare memory and the clock even so: steady work makes figures lower."
-        )
+        return _NOTES["busy"].format(load=self.load, cores=self._cores)
 
     @property
     def _cores(self) -> str:
@@ -231,7 +191,11 @@ class Measurement:
             )
             raise NotMeasuredError(
                 f"{self.name} has no roof: {reasons or 'not measured'}."
-                + (f" {QUIET} {ACCEPT}" if self.noisy or not self.hurried else "")
+                + (
+                    f" {_NOTES['quiet']} {_NOTES['accept']}"
+                    if self.noisy or not self.hurried
+                    else ""
+                )
             )
 
     def save(self, path: str | Path | None = None) -> Path:
@@ -294,18 +258,19 @@ class Measurement:
                     for each in own
                 ]
         if self.figures:
-            lines += ["", MEANING, *([GUEST] if self.machine.virtual else [])]
+            guest = _NOTES["guest"].format(drift=100 * VIRTUAL_DRIFT)
+            lines += ["", _NOTES["meaning"], *([guest] if self.machine.virtual else [])]
         if self.kept:
-            lines += ["", KEPT]
+            lines += ["", _NOTES["kept"]]
         if self.refused:
             lines += ["", "left out"]
             lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]
         if self.busy:
             lines += ["", self.busy]
         if self.noisy or self.busy or self.kept:
-            lines += ["", QUIET]
+            lines += ["", _NOTES["quiet"]]
         if self.noisy and not self.kept:
-            lines += [ACCEPT]
+            lines += [_NOTES["accept"]]
         return "\n".join(lines)
 
 
@@ -338,53 +303,48 @@ def device_text(found: Measurement) -> str:
         If it has no roof.
     """
     found.require_roof()
-    return "\n".join([*_head(found), *_capacity(found), *_figures(found)]) + "\n"
-
-
-def _head(found: Measurement) -> Iterator[str]:
-    yield "# Made by `mlsim measure`. Measure again rather than edit it."
-    for name, version in found.versions.items():
-        yield f"# {name}: {_plain(version)}"
-    if found.busy:
-        yield f"# {_plain(found.busy)}"
-    for name, reason in found.refused.items():
-        yield f"# left out, {name}: {_plain(reason)}"
-    kind = "CPU" if found.kind == "cpu" else "GPU"
-    yield from (
+    size, cpu = found.capacity, found.kind == "cpu"
+    left_out = (f"left out, {name}: {reason}" for name, reason in found.refused.items())
+    said = [f"{name}: {version}" for name, version in found.versions.items()]
+    lines = [
+        "# Made by `mlsim measure`. Measure again rather than edit it.",
+        *(f"# {_plain(each)}" for each in (*said, found.busy, *left_out) if each),
         "",
-        f'key = "Local.{kind}"',
+        f'key = "Local.{found.kind.upper()}"',
         f"name = {_quoted(found.name)}",
-        f"vendor = {_quoted(found.machine.vendor if kind == 'CPU' else 'unknown')}",
+        f"vendor = {_quoted(found.machine.vendor if cpu else 'unknown')}",
         f"architecture = {_quoted(found.machine.system)}",
         'form = "chip"',
-    )
+    ]
+    capacity = {
+        "value": f"{size / 2**20:.10g}",
+        "unit": "MiB",
+        "per": "device",
+        "kind": "measured",
+        "quote": f"{size} bytes",
+        "note": f"As the system reports it: {size} B / 1048576. Not measured.",
+    }
+    tables = {"memory.capacity": capacity}
+    tables |= {name: _figure(found.kind, each) for name, each in found.figures.items()}
+    where = f"{found.name}, {found.machine.cores} cores, {found.machine.system}"
+    for name, table in tables.items():
+        value = table.pop("value")
+        words = {**table, "source": SOURCE, "where": where}
+        lines += ["", f"[{name}]", f"value = {value}", f"read = {found.date.isoformat()}"]
+        lines += [f"{key} = {_quoted(each)}" for key, each in words.items()]
+    return "\n".join(lines) + "\n"
 
 
-def _capacity(found: Measurement) -> Iterator[str]:
-    size = found.capacity
-    yield from _table(
-        "memory.capacity",
-        f"{size / 2**20:.10g}",
-        "MiB",
-        found,
-        quote=f"{size} bytes",
-        note=f"As the system reports it: {size} B / 1048576. Not measured.",
-        extra='per = "device"',
-    )
-
-
-def _figures(found: Measurement) -> Iterator[str]:
-    for name, figure in found.figures.items():
-        value, unit, quote = printed(figure)
-        extra = ""
-        if name.startswith("compute."):
-            extra = f'sparsity = "dense"\nunit_used = "{_UNITS_USED[found.kind]}"'
-        elif name.startswith("links."):
-            extra = 'direction = "one-way"'
-        # what is no ceiling is an estimate of one, and answers say so
-        kind = "estimate" if figure.noise else "measured"
-        note = f"Kept though {figure.noise}. {figure.how}" if figure.noise else figure.how
-        yield from _table(name, value, unit, found, quote=quote, note=note, extra=extra, kind=kind)
+def _figure(kind: str, figure: MeasuredFigure) -> dict[str, str]:
+    value, unit, quote = printed(figure)
+    # What is no ceiling is an estimate of one, and answers say so.
+    noise = f"Kept though {figure.noise}. " if figure.noise else ""
+    table = {"value": value, "unit": unit, "kind": "estimate" if noise else "measured"}
+    if figure.name.startswith("compute."):
+        table |= {"sparsity": "dense", "unit_used": _UNITS_USED[kind]}
+    elif figure.name.startswith("links."):
+        table["direction"] = "one-way"
+    return {**table, "quote": quote, "note": noise + figure.how}
 
 
 def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
@@ -394,10 +354,8 @@ def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
     >>> printed(MeasuredFigure("memory.bandwidth", "B/s", Spread.of([41e9, 42e9, 43.256e9]), ""))
     ('42', 'GB/s', '42 GB/s, from 41 to 43.26, median of 3 stretches of time')
     """
-    scale, unit = scale_for(figure.value, figure.base)
+    scale, unit = (2.0**10, "KiB") if figure.base == "B" else scale_for(figure.value, figure.base)
     unit = unit.replace("µ", "u")
-    if figure.base == "B":
-        scale, unit = 2.0**10, "KiB"
     low, high = (f"{each / scale:.4g}" for each in (figure.spread.low, figure.spread.high))
     value = f"{figure.value / scale:.4g}"
     if "e" in value:
@@ -405,33 +363,6 @@ def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
     count = len(figure.spread.values)
     said = f"{value} {unit}, from {low} to {high}, median of {count} stretches of time"
     return value, unit, said
-
-
-def _table(
-    name: str,
-    value: str,
-    unit: str,
-    found: Measurement,
-    *,
-    quote: str,
-    note: str,
-    extra: str = "",
-    kind: str = "measured",
-) -> Iterator[str]:
-    where = f"{found.name}, {found.machine.cores} cores, {found.machine.system}"
-    yield from (
-        "",
-        f"[{name}]",
-        f"value = {value}",
-        f'unit = "{unit}"',
-        *filter(None, [extra]),
-        f'kind = "{kind}"',
-        f'source = "{SOURCE}"',
-        f"where = {_quoted(where)}",
-        f"quote = {_quoted(quote)}",
-        f"read = {found.date.isoformat()}",
-        f"note = {_quoted(note)}",
-    )
 
 
 def _plain(words: str) -> str:
@@ -469,7 +400,7 @@ def write_device(found: Measurement, path: str | Path | None = None) -> Path:
         If the place can't be written to.
     """
     content = device_text(found)
-    place = Path(path) if path is not None else default_place(found.machine, found.kind)
+    place = Path(path) if path is not None else local_path(found.kind, found.machine)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{place.stem}-", suffix=".toml", dir=place.parent)
@@ -486,8 +417,3 @@ def write_device(found: Measurement, path: str | Path | None = None) -> Path:
     finally:
         beside.unlink(missing_ok=True)
     return place
-
-
-def default_place(machine: Machine, kind: str) -> Path:
-    """Return where `Hardware.local()` looks for this machine."""
-    return local_path(kind, machine)

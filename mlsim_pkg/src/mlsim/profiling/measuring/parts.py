@@ -25,73 +25,9 @@ from mlsim.equations import roofline
 from mlsim.errors import MissingLibraryError, MlsimError
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling.measuring.samples import Workers, best_sample, enough_passes
+from mlsim.records import DATA
 
-SOURCE = r"""
-#include <stddef.h>
-
-#if defined(__AVX512F__)
-#define WIDTH 64
-#elif defined(__AVX__)
-#define WIDTH 32
-#else
-#define WIDTH 16
-#endif
-/* No vectors: a scalar of the type itself. */
-#if defined(SCALAR)
-typedef float numbers_fp32;
-typedef double numbers_fp64;
-#else
-typedef float numbers_fp32 __attribute__((vector_size(WIDTH)));
-typedef double numbers_fp64 __attribute__((vector_size(WIDTH)));
-#endif
-
-/* The memory is touched between two passes, so that none is left out. */
-void triad(double *a, const double *b, const double *c, double s, size_t n, long passes)
-{
-    for (long pass = 0; pass < passes; pass++) {
-        for (size_t i = 0; i < n; i++)
-            a[i] = b[i] + s * c[i];
-        __asm__ volatile("" : : "r"(a) : "memory");
-    }
-}
-
-/* Twelve chains of multiply-adds, so that none waits for another. */
-#define CHAINS(TYPE)                                                                        \
-    long chains_##TYPE(long rounds, volatile void *out)                                     \
-    {                                                                                       \
-        numbers_##TYPE m = {0}, p = {0}, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, xa, xb;    \
-        m = m + 0.999f; p = p + 0.001f;                                                     \
-        x0 = x1 = x2 = x3 = x4 = x5 = x6 = x7 = x8 = x9 = xa = xb = p;                      \
-        for (long i = 0; i < rounds; i++) {                                                 \
-            x0 = x0 * m + p; x1 = x1 * m + p; x2 = x2 * m + p; x3 = x3 * m + p;             \
-            x4 = x4 * m + p; x5 = x5 * m + p; x6 = x6 * m + p; x7 = x7 * m + p;             \
-            x8 = x8 * m + p; x9 = x9 * m + p; xa = xa * m + p; xb = xb * m + p;             \
-        }                                                                                   \
-        *(volatile numbers_##TYPE *)out = ((x0 + x1) + (x2 + x3)) + ((x4 + x5) + (x6 + x7)) \
-            + ((x8 + x9) + (xa + xb));                                                      \
-        return (long)(sizeof(numbers_##TYPE) / sizeof(x0[0]));                              \
-    }
-#if defined(SCALAR)
-#undef CHAINS
-#define CHAINS(TYPE)                                                                        \
-    long chains_##TYPE(long rounds, volatile void *out)                                     \
-    {                                                                                       \
-        numbers_##TYPE m = 0.999f, p = 0.001f;                                              \
-        numbers_##TYPE x0 = p, x1 = p, x2 = p, x3 = p, x4 = p, x5 = p, x6 = p, x7 = p;      \
-        numbers_##TYPE x8 = p, x9 = p, xa = p, xb = p;                                      \
-        for (long i = 0; i < rounds; i++) {                                                 \
-            x0 = x0 * m + p; x1 = x1 * m + p; x2 = x2 * m + p; x3 = x3 * m + p;             \
-            x4 = x4 * m + p; x5 = x5 * m + p; x6 = x6 * m + p; x7 = x7 * m + p;             \
-            x8 = x8 * m + p; x9 = x9 * m + p; xa = xa * m + p; xb = xb * m + p;             \
-        }                                                                                   \
-        *(volatile numbers_##TYPE *)out = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7             \
-            + x8 + x9 + xa + xb;                                                            \
-        return 1;                                                                           \
-    }
-#endif
-CHAINS(fp32)
-CHAINS(fp64)
-"""
+SOURCE = DATA / "profilers" / "kernels.c"
 CHAINS = 12
 
 # What the register kernels are compiled as: with everything, and with a thing less.
@@ -151,48 +87,34 @@ def compile_kernels(compiler: str | None = None) -> CompiledKernels:
     """
     path = compiler or find_compiler()
     with tempfile.TemporaryDirectory(prefix="mlsim-") as folder:
-        source = Path(folder) / "kernels.c"
-        source.write_text(SOURCE, encoding="utf-8")
         libraries, native = {}, ""
         for variant, options in VARIANTS.items():
             target = Path(folder) / f"{variant}.so"
-            native = _compile(path, source, target, options)
+            native = _compile(path, target, options)
             libraries[variant] = _load(target)
-    return CompiledKernels(libraries, f"{_version(path)} {_OPTIONS[0]} {native}".strip())
+    done, said = _said([path, "--version"])
+    version = said.splitlines()[0].strip() if done and said else Path(path).name
+    return CompiledKernels(libraries, f"{version} {_OPTIONS[0]} {native}".strip())
 
 
-def _compile(compiler: str, source: Path, target: Path, options: Sequence[str]) -> str:
+def _compile(compiler: str, target: Path, options: Sequence[str]) -> str:
     """Compile for this very processor; where a compiler can't, for any of its kind."""
     said = ""
     for native in ("-march=native", "-mcpu=native", ""):
         # A compiler that lacks an option that turns something off has nothing to turn off.
         for wanted in (options, [each for each in options if "slp" not in each]):
             command = [compiler, *_OPTIONS, *filter(None, [native]), *wanted]
-            try:
-                done = subprocess.run(
-                    [*command, str(source), "-o", str(target)],
-                    capture_output=True,
-                    text=True,
-                    timeout=60,
-                    check=False,
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                said = str(error)
-                continue
-            if done.returncode == 0 and target.exists():
+            done, said = _said([*command, str(SOURCE), "-o", str(target)])
+            if done and target.exists():
                 return native
-            said = done.stderr.strip()
     last = said.splitlines()[-1] if said else "no message"
     raise MissingLibraryError(f"{compiler} could not compile the kernels: {last}")
 
 
 def _load(path: Path) -> Any:
     library = ctypes.CDLL(str(path))
-    library.triad.argtypes = [ctypes.c_void_p] * 3 + [
-        ctypes.c_double,
-        ctypes.c_size_t,
-        ctypes.c_long,
-    ]
+    numbers: list[Any] = [ctypes.c_double, ctypes.c_size_t, ctypes.c_long]
+    library.triad.argtypes = [ctypes.c_void_p] * 3 + numbers
     library.triad.restype = None
     for precision in ("fp32", "fp64"):
         function = getattr(library, f"chains_{precision}")
@@ -200,14 +122,13 @@ def _load(path: Path) -> Any:
     return library
 
 
-def _version(compiler: str) -> str:
+def _said(command: Sequence[str]) -> tuple[bool, str]:
+    """Run a compiler; return whether it was content, and what it said."""
     try:
-        done = subprocess.run(
-            [compiler, "--version"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return Path(compiler).name
-    return (done.stdout.splitlines() or [Path(compiler).name])[0].strip()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, str(error)
+    return not done.returncode, (done.stdout + done.stderr).strip()
 
 
 class Kernels(Protocol):
@@ -239,36 +160,18 @@ class NumpyKernels:
             self._add(b, c, out=a)
 
 
-class NumbaKernels:
-    """A triad that Numba compiles; it leaves the interpreter while it runs."""
-
-    def __init__(self, numba: Any) -> None:
-        @numba.njit(nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
-        def triad(a: Any, b: Any, c: Any, passes: int) -> None:
-            for _ in range(passes):
-                for i in range(a.size):
-                    a[i] = b[i] + 3.0 * c[i]
-
-        self._triad = triad
-        self.compiler = f"Numba {numba.__version__}"
-
-    def triad(self, arrays: Sequence[Any], passes: int) -> None:
-        """Go through three arrays of doubles so many times: the first gets b + 3 c."""
-        self._triad(*arrays, passes)
-
-
 def find_kernels(numpy: Any, kernels: str = "auto") -> Kernels | CompiledKernels:
-    """Return the best kernels there are: C's, Numba's, or NumPy's.
+    """Return the best kernels there are: C's, or NumPy's.
 
     Parameters
     ----------
     kernels
-        "c", "numba" or "numpy" asks for these and nothing else.
+        "c" or "numpy" asks for these and nothing else.
 
     Raises
     ------
     MissingLibraryError
-        If those that were asked for are not to be had.
+        If there is no C compiler, and its kernels were asked for.
     """
     if kernels in ("auto", "c"):
         try:
@@ -276,16 +179,6 @@ def find_kernels(numpy: Any, kernels: str = "auto") -> Kernels | CompiledKernels
         except MissingLibraryError:
             if kernels == "c":
                 raise
-    if kernels in ("auto", "numba"):
-        try:
-            import numba  # type: ignore[import-not-found, unused-ignore]
-        except ImportError as error:
-            if kernels == "numba":
-                raise MissingLibraryError(
-                    "Numba is not installed: pip install numba, or measure with kernels='c'."
-                ) from error
-        else:
-            return NumbaKernels(numba)
     return NumpyKernels(numpy)
 
 
@@ -385,12 +278,8 @@ class Stream:
 
     def moved(self, size: int) -> int:
         """Return the bytes of a pass over a working set, as STREAM counts them."""
-        return (
-            self._workers.count
-            * ARRAYS
-            * ELEMENT
-            * (size // self._workers.count // ARRAYS // ELEMENT)
-        )
+        whole = self._workers.count * ARRAYS * ELEMENT
+        return size // whole * whole
 
     def sample(
         self, size: int, plan: Plan, seconds: float = 0.0, least: int = 1
@@ -523,18 +412,15 @@ class DiskFile:
             handle = os.open(self.path, os.O_WRONLY | os.O_TRUNC)
             try:
                 for _ in range(self.size // BLOCK):
-                    self._write_block(handle)
+                    view = memoryview(self._block)
+                    while view:
+                        view = view[os.write(handle, view) :]
                 os.fsync(handle)
             finally:
                 os.close(handle)
             return self._clock() - begin
         except OSError as error:
             raise DiskError(f"{self.path} can't be written: {error.strerror}.") from error
-
-    def _write_block(self, handle: int) -> None:
-        view = memoryview(self._block)
-        while view:
-            view = view[os.write(handle, view) :]
 
     def read(self) -> float:
         """Return the seconds in which the whole file is read from the disk.

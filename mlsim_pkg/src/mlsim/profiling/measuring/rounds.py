@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
-from statistics import median
+from statistics import linear_regression, median
 from typing import TypeVar
 
 from mlsim.errors import InvalidValueError
@@ -84,14 +84,17 @@ def find_levels(sizes: Sequence[float], rates: Sequence[float]) -> tuple[FoundLe
     """
     _check(sizes, rates)
     x, y = [log2(each) for each in sizes], [log2(each) for each in rates]
-    parts = _merged(_rising_left_out(_split(y), y), y)
+    parts = _split(y)
+    # At small sizes starting costs more than moving: what is slower there is no level.
+    fastest = max(range(len(parts)), key=lambda n: median(y[slice(*parts[n])]))
+    parts = _merged(parts[fastest:], y)
     flat = [part for n, part in enumerate(parts) if not _edge(part, x, y, n, len(parts))]
     flat = _merged(flat or parts[-1:], y)
     found = []
     for n, (begin, end) in enumerate(flat):
         below = flat[n + 1] if n + 1 < len(flat) else None
         capacity = None if below is None else _crossing(x, y, (begin, end), below)
-        rate = _middle(rates[begin:end])
+        rate = median(rates[begin:end])
         found.append(FoundLevel(rate, sizes[begin], sizes[end - 1], capacity))
     return tuple(found)
 
@@ -135,18 +138,12 @@ def _split(y: Sequence[float]) -> list[Part]:
     return parts[::-1]
 
 
-def _rising_left_out(parts: list[Part], y: Sequence[float]) -> list[Part]:
-    """Leave out the small sizes at which starting costs more than moving: they are slower."""
-    fastest = max(range(len(parts)), key=lambda n: _middle(y[slice(*parts[n])]))
-    return parts[fastest:]
-
-
 def _merged(parts: list[Part], y: Sequence[float]) -> list[Part]:
     """Join neighbors that are about as fast, or of which the larger set is the faster one."""
     joined = parts[:1]
     for part in parts[1:]:
         before = joined[-1]
-        if _middle(y[slice(*before)]) - _middle(y[slice(*part)]) < LEAST_STEP:
+        if median(y[slice(*before)]) - median(y[slice(*part)]) < LEAST_STEP:
             joined[-1] = (before[0], part[1])
         else:
             joined.append(part)
@@ -159,23 +156,14 @@ def _edge(part: Part, x: Sequence[float], y: Sequence[float], n: int, count: int
         return False
     begin, end = part
     span = x[end - 1] - x[begin]
-    return span < NARROW or (span < SHORT and -_slope(x[begin:end], y[begin:end]) > STEEP)
-
-
-def _slope(x: Sequence[float], y: Sequence[float]) -> float:
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    across = sum((a - mean_x) ** 2 for a in x)
-    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / across
-
-
-def _middle(values: Sequence[float]) -> float:
-    ranked = sorted(values)
-    return (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2
+    return span < NARROW or (
+        span < SHORT and -linear_regression(x[begin:end], y[begin:end]).slope > STEEP
+    )
 
 
 def _crossing(x: Sequence[float], y: Sequence[float], above: Part, below: Part) -> float:
     """Return the size at which the curve has fallen far enough from one part to the next."""
-    high, low = _middle(y[slice(*above)]), _middle(y[slice(*below)])
+    high, low = median(y[slice(*above)]), median(y[slice(*below)])
     enough = high - DOWN * (high - low)
     at = max(n for n in range(above[0], below[1]) if y[n] >= enough)
     if at + 1 >= len(x):
@@ -332,7 +320,7 @@ class Rounds:
         found: dict[str, list[float]] = {}
         for name, values in self.values.items():
             kept = ([each for each in group if each is not None] for group in split(values))
-            best = min if is_time(name) else max
+            best = min if name.startswith("starts.") else max
             found[name] = [best(each) for each in kept if each]
         return found
 
@@ -346,11 +334,6 @@ class Rounds:
         """In how many rounds other programs disturbed a figure, where in any."""
         counts = {name: values.count(None) for name, values in self.values.items()}
         return {name: count for name, count in counts.items() if count}
-
-
-def is_time(name: str) -> bool:
-    """Whether a figure is a time, so that less is better."""
-    return name.startswith("starts.")
 
 
 def split(values: Sequence[T]) -> list[Sequence[T]]:

@@ -13,10 +13,15 @@ from pathlib import Path
 
 from mlsim.errors import DataFileError, InvalidValueError, unknown_name
 from mlsim.profiling.measured_profile import MeasuredProfile
-from mlsim.profiling.read.tables import SQLITE, Lines, Source, header_in, open_source, spans_of
-from mlsim.records import DATA
-
-FOLDER = DATA / "profiles"
+from mlsim.profiling.read.tables import (
+    FOLDER,
+    SQLITE,
+    Lines,
+    Source,
+    header_in,
+    open_source,
+    spans_of,
+)
 
 _KNOWN = (
     "Known are: Nsight Compute (ncu --csv), Nsight Systems (nsys stats --format csv, or its "

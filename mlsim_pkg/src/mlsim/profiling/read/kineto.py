@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any, NoReturn
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.joining import Launches as Sums, Spans, activities, is_exchange
-from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.joining import Timeline, is_exchange
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.ncu_counts import Launch, kernel_of
 from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.operators import Operator, operators_of
-from mlsim.profiling.read.tables import LONGEST_LINE, Source
+from mlsim.profiling.read.tables import LONGEST_LINE, Source, known
 
 _KEY = re.compile(r'"traceEvents"\s*:\s*\[')
 _LETTER = re.compile(r"\S")
@@ -156,12 +157,9 @@ _REPLAY = (
 )
 _GPU_COPIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
 _RUNTIMES = ("cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime")
-_SIZES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "c10::half": 2, "c10::bfloat16": 2}
-_SIZES |= {"int": 4, "long": 8, "byte": 1, "char": 1, "float8_e4m3fn": 1, "long int": 8}
+_SIZES: Mapping[str, int] = known("torch")["sizes"]
 _COLLECTIVE = re.compile(r"^(?:nccl|gloo|mpi|ucc|hccl):(?P<name>\w+)")
 _MOST_EVENTS = 8_000_000
-# Launches of which the wait in the queue is looked at.
-_MOST_PAIRS = 200_000
 
 
 def is_trace(start: str) -> bool:
@@ -171,19 +169,16 @@ def is_trace(start: str) -> bool:
     return start[0] == "{" or '"traceEvents"' in start or '"ph"' in start
 
 
-@dataclass
-class _Found:
-    kernels: Sums = field(default_factory=Sums)
-    owners: dict[Any, float] = field(default_factory=dict)
-    spans: dict[int, Spans] = field(default_factory=dict)
-    copies: dict[str, list[float]] = field(default_factory=dict)
-    exchanges: dict[str, list[float]] = field(default_factory=dict)
-    operators: list[Operator] = field(default_factory=list)
-    starts: dict[Any, float] = field(default_factory=dict)
-    called: dict[Any, float] = field(default_factory=dict)
-    launches: list[float] = field(default_factory=list)  # the time of each
-    ranges: int = 0
-    base: float | None = None
+class _Found(Timeline):
+    """Events sorted by what they are."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.path)
+        self.operators = list[Operator]()
+        # Time of the kernels that an operator started, by its identity.
+        self.owners = dict[Any, float]()
+        self.ranges = 0
+        self.base: float | None = None
 
 
 def read(source: Source) -> MeasuredProfile:
@@ -194,7 +189,7 @@ def read(source: Source) -> MeasuredProfile:
     DataFileError
         If it is damaged, or has neither kernels nor operators nor exchanges.
     """
-    events, found = Events(source), _Found(Sums(source.path))
+    events, found = Events(source), _Found(source)
     for event in events:
         if events.count > _MOST_EVENTS:
             raise DataFileError(
@@ -238,15 +233,16 @@ def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> N
     if category in ("kernel", "Kernel"):
         _kernel(name, args, interval, seconds, found)
     elif category in _GPU_COPIES:
-        _copy(name, args, interval, seconds, found)
+        size = args.get("bytes")
+        counted = isinstance(size, (int, float)) and not isinstance(size, bool)
+        found.busy(*interval, _device(args), kernel=False)
+        found.copy(direction(name), seconds, float(size or 0) if counted else 0.0)
     elif category in _RUNTIMES:
         if "Launch" in name:
-            found.launches.append(seconds)
-            if len(found.called) < _MOST_PAIRS:
-                found.called[args.get("correlation")] = start
+            found.called(args.get("correlation"), start, seconds)
     elif category == "cuda_profiler_range":
         found.ranges += 1
-        found.kernels.add(_range(name, args, source))
+        found.add(_range(name, args, source))
     elif category in ("cpu_op", "Operator"):
         place = (event.get("pid"), event.get("tid"))
         found.operators.append(Operator.of(name, place, interval, args.get("External id"), args))
@@ -268,12 +264,11 @@ def _kernel(
     name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
 ) -> None:
     exchange = is_exchange(name)
-    found.spans.setdefault(_device(args), Spans()).add(*interval, kernel=not exchange)
+    found.busy(*interval, _device(args), kernel=not exchange)
     if exchange:
-        kept = found.exchanges.setdefault(str(args.get("Collective name") or name), [0, 0.0, 0.0])
-        kept[0] += 1
-        kept[1] += seconds
-        kept[2] += _message(args)
+        count, size = args.get("In msg nelems"), _SIZES.get(str(args.get("dtype", "")).lower(), 0)
+        moved = float(count) * size if isinstance(count, (int, float)) else 0.0
+        found.exchange(str(args.get("Collective name") or name), seconds, moved)
     facts: dict[str, Any] = {
         key: f"({', '.join(str(each) for each in args[key])})"
         for key in ("grid", "block")
@@ -281,58 +276,25 @@ def _kernel(
     }
     if "est. achieved occupancy %" in args:
         facts["occupancy"] = args["est. achieved occupancy %"]
-    if len(found.starts) < _MOST_PAIRS:
-        found.starts[args.get("correlation")] = interval[0]
-    found.kernels.add(
-        MeasuredKernel(
-            name,
-            1,
-            seconds,
-            sources={"seconds": "dur of the event"},
-            missing=MISSING,
-            facts=facts,
-        )
-    )
+    found.began(args.get("correlation"), interval[0])
+    sources = {"seconds": "dur of the event"}
+    found.add(MeasuredKernel(name, 1, seconds, sources=sources, missing=MISSING, facts=facts))
     owner = args.get("External id")
     if owner is not None:
         found.owners[owner] = found.owners.get(owner, 0.0) + seconds
 
 
-def _message(args: dict[str, Any]) -> float:
-    count = args.get("In msg nelems")
-    size = _SIZES.get(str(args.get("dtype", "")).lower())
-    return float(count) * size if isinstance(count, (int, float)) and size else 0.0
-
-
-def _copy(
-    name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
-) -> None:
-    found.spans.setdefault(_device(args), Spans()).add(*interval, kernel=False)
-    kept = found.copies.setdefault(direction(name), [0, 0.0, 0.0])
-    kept[0] += 1
-    kept[1] += seconds
-    size = args.get("bytes")
-    kept[2] += size if isinstance(size, (int, float)) and not isinstance(size, bool) else 0
-
-
 def _collective(name: str, args: dict[str, Any], seconds: float, found: _Found) -> None:
     """Take an exchange of a host, with the bytes of its first input."""
-    kept = found.exchanges.setdefault(name, [0, 0.0, 0.0])
-    kept[0] += 1
-    kept[1] += seconds
     dims, types = args.get("Input Dims"), args.get("Input type")
-    size = _SIZES.get(str(types[0]).lower()) if isinstance(types, list) and types else None
-    if size and isinstance(dims, list) and dims and isinstance(dims[0], list):
-        count = 1.0
-        for each in dims[0]:
-            count *= each if isinstance(each, (int, float)) else 0
-        kept[2] += count * size
+    size = _SIZES.get(str(types[0]).lower(), 0) if isinstance(types, list) and types else 0
+    sides = dims[0] if isinstance(dims, list) and dims and isinstance(dims[0], list) else [0]
+    count = prod(each if isinstance(each, (int, float)) else 0 for each in sides)
+    found.exchange(name, seconds, float(count * size))
 
 
 def _range(name: str, args: dict[str, Any], source: Source) -> MeasuredKernel:
     """Return the counters of a range as those of a kernel."""
-    from dataclasses import replace
-
     launch = Launch(name, "", "", "", str(source.path))
     for metric, value in args.items():
         if "__" in metric and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -352,7 +314,7 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
     notes = []
     if found.ranges:
         notes.append(f"Counters of {found.ranges:,} ranges: {_REPLAY}.")
-    summed = found.kernels.kernels()
+    summed = found.kernels()
     if not summed:
         notes.append("There is no kernel of a GPU in the trace; operators of the CPU are shown.")
     operators = operators_of(found.operators, found.owners, gpu=bool(summed))
@@ -362,29 +324,12 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
             f"{source.path}: the trace has neither kernels nor operators. Profile with "
             "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
         )
-    waits = [
-        start - found.called[key]
-        for key, start in found.starts.items()
-        if key is not None and key in found.called
-    ]
     major, minor = first.get("computeMajor"), first.get("computeMinor")
-    return MeasuredProfile(
-        kernels,
+    return found.profile(
         "PyTorch trace",
-        (str(source.path),),
-        str(first.get("name", "")),
-        {"compute capability": f"{major}.{minor}"} if isinstance(major, int) else {},
-        copies=_transfers(found.copies),
-        exchanges=_transfers(found.exchanges),
-        launches=Launches.of(found.launches, waits),
-        activity=activities(found.spans),
+        kernels,
+        device_name=str(first.get("name", "")),
+        device_facts={"compute capability": f"{major}.{minor}"} if isinstance(major, int) else {},
         operators=operators,
         notes=tuple(notes),
-    )
-
-
-def _transfers(found: dict[str, list[float]]) -> tuple[Transfer, ...]:
-    return tuple(
-        Transfer(name, int(calls), seconds, size or None)
-        for name, (calls, seconds, size) in found.items()
     )

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from mlsim.equations import counters, counters as equations
+from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel
+from mlsim.profiling.read.tables import known
 
 # Scalar instructions of each data path: add, multiply, fused multiply-add; and how many numbers
 # one instruction of a thread works on.
@@ -20,101 +21,14 @@ OPS_PATH = "ops_path_tensor"
 TENSOR_INSTRUCTIONS = "inst_executed_pipe_tensor"
 SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
-# The time of a kernel, best first.
-TIMES = ("gpu__time_duration", "gpu__time_active")
-# Bytes by level: alternatives, best first; each is added up, and sectors hold 32 bytes.
-BYTES: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "dram": (
-        ("dram__bytes",),
-        ("dram__bytes_read", "dram__bytes_write"),
-        ("dram__bytes_op_read", "dram__bytes_op_write"),
-        ("dram__sectors",),
-        ("dram__sectors_read", "dram__sectors_write"),
-        ("dram__sectors_op_read", "dram__sectors_op_write"),
-        ("fbpa__dram_read_bytes", "fbpa__dram_write_bytes"),
-        ("fbpa__dram_read_sectors", "fbpa__dram_write_sectors"),
-    ),
-    "l2": (
-        ("lts__t_bytes",),
-        ("lts__t_sectors",),
-        ("lts__t_sectors_op_read", "lts__t_sectors_op_write"),
-        ("lts__t_sectors_srcunit_tex",),
-        ("lts__t_bytes_equiv_l1sectormiss_pipe_lsu_mem_global_op_ld",),
-    ),
-    "l1": (
-        ("l1tex__t_bytes",),
-        ("l1tex__t_sectors",),
-        ("l1tex__t_bytes_pipe_lsu_mem_global_op_ld", "l1tex__t_bytes_pipe_lsu_mem_global_op_st"),
-        (
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
-        ),
-    ),
-    "shared": (
-        ("sass__data_bytes_mem_shared",),
-        ("smsp__sass_data_bytes_mem_shared",),
-        ("l1tex__data_pipe_lsu_wavefronts_mem_shared",),
-        (
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld",
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st",
-        ),
-    ),
-}
-# One reading is not a whole level: what it leaves out.
-PARTIAL = {"lts__t_bytes_equiv_l1sectormiss_pipe_lsu_mem_global_op_ld": "loads alone"}
-# What the page "details" prints in words.
-DETAILS = {
-    "Duration": ("gpu__time_duration.sum", "s"),
-    "Elapsed Cycles": ("sm__cycles_elapsed.max", "1"),
-    "SM Frequency": ("sm__cycles_elapsed.avg.per_second", "1/s"),
-    "Memory Throughput": ("dram__bytes.sum.per_second", "B/s"),
-    "Registers Per Thread": ("launch__registers_per_thread", ""),
-    "Achieved Occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active", "%"),
-    "Theoretical Occupancy": ("sm__maximum_warps_per_active_cycle_pct", "%"),
-    "L2 Hit Rate": ("lts__t_sector_hit_rate.pct", "%"),
-    "L1/TEX Hit Rate": ("l1tex__t_sector_hit_rate.pct", "%"),
-    "DRAM Throughput": ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%"),
-    "Compute (SM) Throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
-    "Executed Ipc Active": ("sm__inst_executed.avg.per_cycle_active", ""),
-}
-# What else is kept of a launch, and what it is called.
-FACTS = {
-    "launch__registers_per_thread": "registers",
-    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy",
-    "lts__t_sector_hit_rate.pct": "l2_hit_rate",
-    "l1tex__t_sector_hit_rate.pct": "l1_hit_rate",
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": "dram_throughput",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram_throughput",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "sm_throughput",
-    "smsp__thread_inst_executed_per_inst_executed.ratio": "threads_per_instruction",
-}
-# Tensor-core instructions of a warp by the shape in a kernel's name: rows, columns, depth of
-# the product. Volta's HMMA.884 is a quarter of its 8x8x4 for each of four groups of threads.
-SHAPES = {
-    "16832": (16, 8, 32),
-    "16816": (16, 8, 16),
-    "8832": (8, 8, 32),
-    "8816": (8, 8, 16),
-    "1688": (16, 8, 8),
-    "884": (8, 8, 4),
-}
+_NCU = known("ncu")
+# Bytes by level: alternatives, best first.
+BYTES: Mapping[str, list[list[str]]] = _NCU["bytes"]
+# What the page "details" prints in words, and what else is kept of a launch.
+DETAILS: Mapping[str, tuple[str, str]] = _NCU["details"]
+FACTS: Mapping[str, str] = _NCU["facts"]
 _SHAPE = re.compile(r"(?<![0-9])[shi](16832|16816|8832|8816|1688|884)(?![0-9])")
-_TENSOR_NAME = re.compile(
-    r"tensor_?op|[hiqdb]mma(?![a-z])|wmma|wgmma|gmma|tcgen05|xmma|mma_sync|flash|fmha|nvjet|cudnn.*sm[89]0"
-    r"|(?<![0-9])[shi](?:884|1688|16816|16832|8816)|tf32|bf16.*gemm|fp16.*gemm|gemm.*(?:bf16|fp16|half)"
-    r"|(?:bfloat16|__half|half_t).*(?:gemm|attention|conv)|(?:gemm|attention|conv).*(?:bfloat16|__half|half_t)"
-    r"|fp8|e4m3|marlin|[hb]gemm|turing_fp16|volta_fp16",
-    re.IGNORECASE,
-)
-# Names without any of it though they look so: single precision on CUDA cores, and helpers.
-_SCALAR_NAME = re.compile(
-    r"sgemm|scudnn|dgemm|gcgemm|nchwToNhwc|nhwcToNchw|splitKreduce|computeOffsets|combine_kernel"
-    r"|reduce_kernel|transpose_readWrite|_ffma",
-)
-_PRODUCT_NAME = re.compile(
-    r"gemm|matmul|conv(?!ert)|attention|attn|_dot|mul_mat|bmm", re.IGNORECASE
-)
-_HALF_NAME = re.compile(r"half|bf16|bfloat|fp16|f16|[hH]gemm|c10::Half|_h\b")
+_NAMES = {kind: re.compile("|".join(parts)) for kind, parts in _NCU["names"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +52,7 @@ class TensorMetric:
 
     @property
     def path(self) -> str:
-        """The data path, a key of `mlsim.profiling.PATHS`."""
+        """The data path, a key of `measured_profile.PATHS`."""
         from mlsim.profiling.measured_profile import PATHS
 
         only = next(iter(self.sources)) if len(self.sources) == 1 else ""
@@ -193,39 +107,23 @@ def shape_in(name: str, capability: str) -> tuple[int, int, int] | None:
     ((16, 8, 16), None)
     """
     found = _SHAPE.search(name)
-    if found:
-        return SHAPES[found[1]]
+    if found is None and capability not in ("7.0", "7.2"):
+        return None
     # On Volta there is no other.
-    return SHAPES["884"] if capability in ("7.0", "7.2") else None
-
-
-def instruction_flops(instructions: float, shape: tuple[int, int, int]) -> float:
-    """Return the operations of tensor-core instructions of one shape."""
-    rows, columns, depth = shape
-    return float(counters.matrix_instruction_flops(instructions, rows, columns, depth))
+    rows, columns, depth = _NCU["shapes"][found[1] if found else "884"]
+    return rows, columns, depth
 
 
 @lru_cache(maxsize=4096)
-def looks_like_tensor(name: str) -> bool:
-    """Whether a kernel's name shows work on tensor cores.
+def looks_like(kind: str, name: str) -> bool:
+    """Whether a kernel's name shows "tensor" cores, a "product" or numbers of 16 bits ("half").
 
-    >>> [looks_like_tensor(each) for each in ("flash_fwd_kernel", "ampere_sgemm_64x64_tn",
+    >>> [looks_like("tensor", each) for each in ("flash_fwd_kernel", "ampere_sgemm_64x64_tn",
     ...     "ampere_fp16_s16816gemm_fp16_64x64_ldg8", "saxpy_kernel")]
     [True, False, True, False]
     """
-    return bool(_TENSOR_NAME.search(name)) and not _SCALAR_NAME.search(name)
-
-
-@lru_cache(maxsize=4096)
-def looks_like_product(name: str) -> bool:
-    """Whether a kernel's name shows a matrix product, a convolution or attention."""
-    return bool(_PRODUCT_NAME.search(name)) and not _SCALAR_NAME.search(name)
-
-
-@lru_cache(maxsize=4096)
-def looks_like_half(name: str) -> bool:
-    """Whether a kernel's name shows numbers of 16 bits."""
-    return bool(_HALF_NAME.search(name))
+    plain = kind != "half" and _NAMES["scalar"].search(name)
+    return bool(_NAMES[kind].search(name)) and not plain
 
 
 def capability_number(capability: str) -> float:
@@ -302,10 +200,8 @@ class Counters:
         if metric not in self.launch.metrics:
             return None
         value, found = self.launch.metrics[metric]
-        if found == "?" and kind == "1":
-            return value
         if found == "?":
-            return None
+            return value if kind == "1" else None
         if found != kind:
             unit = {"s": "of time", "B": "of bytes", "1": "of a count"}.get(found, found)
             raise DataFileError(
@@ -315,7 +211,7 @@ class Counters:
         return value
 
     def _time(self) -> tuple[float | None, str]:
-        for base in TIMES:
+        for base in _NCU["times"]:
             for roll in (".sum", "", ".avg", ".max"):
                 value = self.value(base + roll, "s")
                 if value:
@@ -390,26 +286,17 @@ def kernel_of(launch: Launch) -> MeasuredKernel:
         sources["seconds"] = counters.time_source
     operations = operations_of(counters, sources, missing)
     traffic = traffic_of(counters, sources, missing)
-    facts: dict[str, Any] = {
-        name: launch.metrics[metric][0]
-        for metric, name in FACTS.items()
-        if metric in launch.metrics
-    }
+    there = launch.metrics
+    facts: dict[str, Any] = {FACTS[each]: there[each][0] for each in FACTS if each in there}
     for way, op in (("load", "ld"), ("store", "st")):
         lines = f"pipe_lsu_mem_global_op_{op}.sum"
-        sectors = launch.metrics.get(f"l1tex__t_sectors_{lines}", (0.0, ""))[0]
-        requests = launch.metrics.get(f"l1tex__t_requests_{lines}", (0.0, ""))[0]
+        sectors, requests = (
+            there.get(f"l1tex__t_{each}_{lines}", (0.0, ""))[0] for each in ("sectors", "requests")
+        )
         if requests:
             facts[f"sectors_per_{way}"] = sectors / requests
-    facts |= {
-        key: text
-        for key, text in (
-            ("grid", launch.grid),
-            ("block", launch.block),
-            ("cc", launch.capability),
-        )
-        if text
-    }
+    said = {"grid": launch.grid, "block": launch.block, "cc": launch.capability}
+    facts |= {key: text for key, text in said.items() if text}
     return MeasuredKernel(
         launch.name,
         times,
@@ -443,7 +330,7 @@ def operations_of(
         )
     elif used is None and not known and has_tensor_cores(capability):
         _unseen_tensor(name, operations, wanted, missing)
-    elif known and used is None and looks_like_tensor(name) and not worked:
+    elif known and used is None and looks_like("tensor", name) and not worked:
         missing["flops"] = (
             "its name shows work on tensor cores, and no counter of the formats that were asked "
             f"for saw any. Add --metrics {wanted}"
@@ -465,12 +352,12 @@ def _unseen_tensor(
     name: str, operations: dict[str, float], wanted: str, missing: dict[str, str]
 ) -> None:
     """Decide what is known of a kernel whose file has no counter of tensor cores."""
-    if looks_like_tensor(name):
+    if looks_like("tensor", name):
         missing["flops"] = (
             "its name shows work on tensor cores, which the counters in the file do not see. Add "
             f"--metrics {wanted}"
         )
-    elif operations and not any(operations.values()) and looks_like_product(name):
+    elif operations and not any(operations.values()) and looks_like("product", name):
         missing["flops"] = (
             "its name shows a product, and the arithmetic units that were counted did nothing, so "
             f"it used tensor cores. Add --metrics {wanted}"
@@ -499,22 +386,18 @@ def _scalar(
             # Two of three kinds of instruction are no count of work.
             missing.setdefault("flops", missing[path])
             continue
-        add, mul, fma = (value[0] for value in found if value)
+        (add, _), (mul, _), (fma, stem) = (each for each in found if each)
         total = float(equations.counted_flops(add, mul, fma)) * wide
         alone = path == "fp16" and fma and not add and not mul
-        if alone and not looks_like_half(counters.launch.name):
+        if alone and not looks_like("half", counters.launch.name):
             missing[path] = (
                 f"{fma:,.0f} fused multiply-adds alone, with which compilers load constants"
             )
             continue
         operations[path] = total
         pairs = ", each of two numbers" if wide == 2 else ""
-        sources[path] = f"add + mul + 2 fma of {_stem(found[2])}{pairs}"
+        sources[path] = f"add + mul + 2 fma of {stem}{pairs}"
     return operations
-
-
-def _stem(found: tuple[float, str] | None) -> str:
-    return found[1] if found else ""
 
 
 def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, float], bool]:
@@ -533,7 +416,9 @@ def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, floa
         sources[metric.path] = before + named[metric]
     if seen:
         return operations, True
-    found = _instructions(counters)
+    # Instructions of all kinds.
+    kinds = (TENSOR_INSTRUCTIONS + each for each in ("", "_op_hmma", "_op_hmma_v2"))
+    found = next((each for base in kinds if (each := counters.count(base)) is not None), None)
     if found is None:
         return {}, False
     shape = shape_in(counters.launch.name, counters.launch.capability)
@@ -542,20 +427,7 @@ def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, floa
     if shape is None:
         return {}, False
     sources["tensor"] = f"{found[1]}, each of {' x '.join(map(str, shape))} multiply-adds"
-    return {"tensor": instruction_flops(found[0], shape)}, True
-
-
-def _instructions(counters: Counters) -> tuple[float, str] | None:
-    """Return tensor-core instructions of all kinds, if a counter of them is there."""
-    for base in (
-        TENSOR_INSTRUCTIONS,
-        f"{TENSOR_INSTRUCTIONS}_op_hmma",
-        f"{TENSOR_INSTRUCTIONS}_op_hmma_v2",
-    ):
-        found = counters.count(base)
-        if found is not None:
-            return found
-    return None
+    return {"tensor": float(equations.matrix_instruction_flops(found[0], *shape))}, True
 
 
 def _tensor_use(counters: Counters) -> tuple[bool | None, str]:
@@ -610,7 +482,7 @@ def _no_bytes(counters: Counters) -> str:
 
 def _bytes(counters: Counters, base: str) -> tuple[float, str] | None:
     # Most levels are in no file: of a million launches each question counts.
-    if base not in counters.by_base or base in PARTIAL:
+    if base not in counters.by_base:
         return None
     if "sectors" in base:
         found = counters.count(base)

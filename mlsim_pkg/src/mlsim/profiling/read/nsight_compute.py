@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.joining import Launches
+from mlsim.profiling.joining import Timeline
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read import ncu_counts
-from mlsim.profiling.read.ncu_counts import Launch, kernel_of
+from mlsim.profiling.read.ncu_counts import DETAILS, FACTS, Launch, kernel_of
 from mlsim.profiling.read.tables import (
     Lines,
     Locale,
@@ -31,6 +30,11 @@ from mlsim.profiling.read.tables import (
 )
 
 NAMES = ("Demangled Name", "Kernel Name", "Function Name", "Kernel Demangled Name")
+_KEPT = re.compile(
+    "gpu__time|cycles_elapsed|ops_path_tensor|sass_thread_inst_executed_op|dram__bytes|dram__sectors"
+    "|fbpa__dram|lts__t_|l1tex__t_|mem_shared"
+)
+_WORK = re.compile("sass_thread_inst_executed_op|ops_path_tensor|inst_executed_pipe_tensor")
 _METRIC = re.compile(r"[a-z0-9_]+__[A-Za-z0-9_]+(\.[a-z0-9_]+)*")
 _VALUES = ("Metric Value", "Average")
 _BRACKET = re.compile(r"(?P<name>\S+) \[(?P<unit>[^\]]*)\]")
@@ -75,7 +79,7 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
     DataFileError
         If there is no launch.
     """
-    found = Launches(source.path)
+    found = Timeline(source.path)
     device = capability = ""
     notes = _Notes()
     asked = _Asked()
@@ -91,13 +95,13 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
             f"{source.path}: there is a header of Nsight Compute, and no kernel below it. Profile "
             "a run that launches kernels."
         )
-    return MeasuredProfile(
-        tuple(asked.checked(each) for each in found.kernels()),
+    return found.profile(
         "Nsight Compute",
-        (str(source.path),),
-        device,
-        {"compute capability": capability} if capability else {},
+        tuple(asked.checked(each) for each in found.kernels()),
+        device_name=device,
+        device_facts={"compute capability": capability} if capability else {},
         notes=notes.notes(),
+        exchanges=(),
     )
 
 
@@ -112,7 +116,7 @@ def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     known = False
     for row in rows_of(table, lines):
         metric = row["Metric Name"].strip()
-        known = known or bool(_METRIC.fullmatch(metric)) or metric in ncu_counts.DETAILS
+        known = known or bool(_METRIC.fullmatch(metric)) or metric in DETAILS
         here = (
             *(row.get("ID"), row.get("Process ID"), row.get(*NAMES)),
             *(row.get("Grid Size"), row.get("Block Size"), row.get("Context"), row.get("Stream")),
@@ -122,16 +126,9 @@ def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
                 yield launch
             launch, key, before, order = _start(row, locale), here, order, []
         order.append(metric)
-        take(
-            launch,
-            metric,
-            row.get("Metric Unit"),
-            ""
-            if row.cut and not _kept(metric) and metric not in ncu_counts.DETAILS
-            else row[value],
-            where=row.table.at(row.line),
-            locale=locale,
-        )
+        unasked = row.cut and not _kept(metric) and metric not in DETAILS
+        text = "" if unasked else row[value]
+        take(launch, metric, row.get("Metric Unit"), text, where=row.where, locale=locale)
     if launch is not None and not known:
         raise DataFileError(
             f"{table.at(table.line)}: no metric of Nsight Compute stands below 'Metric Name'. "
@@ -167,14 +164,8 @@ def _wide(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
         launch = _start(row, locale)
         for name in numbers:
             metric = columns[name]
-            take(
-                launch,
-                metric,
-                units.get(metric),
-                row[name],
-                where=row.table.at(row.line),
-                locale=locale,
-            )
+            unit = units.get(metric)
+            take(launch, metric, unit, row[name], where=row.where, locale=locale)
         device = row.get("device__attribute_display_name").strip()
         if device:
             launch.texts["device"] = device
@@ -203,9 +194,7 @@ def _is_units(row: Row, columns: Mapping[str, str], identity: str) -> bool:
 
 
 def _mixed(row: Row, what: str) -> DataFileError:
-    return DataFileError(
-        f"{row.table.at(row.line)}: {what}. Columns and header don't belong together."
-    )
+    return DataFileError(f"{row.where}: {what}. Columns and header don't belong together.")
 
 
 def _start(row: Row, locale: Locale) -> Launch:
@@ -223,31 +212,19 @@ def _start(row: Row, locale: Locale) -> Launch:
         if size and not re.fullmatch(r"\(?\s*\d+\s*([,x]\s*\d+\s*){0,2}\)?", size):
             raise _mixed(row, f"{column!r} is {size!r}, and must be such as (128, 1, 1)")
     calls = row.get("Invocations", "Invocation")
-    count = checked_number(calls, locale, row.table.at(row.line), "Invocations") if calls else 1.0
-    return Launch(
-        name,
-        capability,
-        row.get("Grid Size").strip(),
-        row.get("Block Size").strip(),
-        row.table.at(row.line),
-        int(count or 1),
-    )
+    count = checked_number(calls, locale, row.where, "Invocations") if calls else 1.0
+    grid, block = (row.get(each).strip() for each in ("Grid Size", "Block Size"))
+    return Launch(name, capability, grid, block, row.where, int(count or 1))
 
 
 def _kept(metric: str) -> bool:
     """Whether a metric says anything that a profile holds."""
     base, _, roll = metric.partition(".")
-    if metric in ncu_counts.FACTS or "pipe_tensor" in base:
+    if metric in FACTS or "pipe_tensor" in base:
         return True
     if roll.startswith(("min", "max")) or "pct" in roll or "peak_sustained" in metric:
         return False
-    return any(
-        part in base
-        for part in (
-            *("gpu__time", "cycles_elapsed", "ops_path_tensor", "sass_thread_inst_executed_op"),
-            *("dram__bytes", "dram__sectors", "fbpa__dram", "lts__t_", "l1tex__t_", "mem_shared"),
-        )
-    )
+    return bool(_KEPT.search(base))
 
 
 def take(
@@ -261,8 +238,8 @@ def take(
         If its value is no number or its unit unknown.
     """
     want = ""
-    if metric in ncu_counts.DETAILS:
-        metric, want = ncu_counts.DETAILS[metric]
+    if metric in DETAILS:
+        metric, want = DETAILS[metric]
     if not _kept(metric):
         if metric == "device__attribute_display_name":
             launch.texts["device"] = text.strip()
@@ -272,7 +249,7 @@ def take(
         return
     scale = unit_scale(unit) if unit is not None else None
     if unit and scale is None:
-        if metric in ncu_counts.FACTS:
+        if metric in FACTS:
             scale = ("", 1.0)
         else:
             raise DataFileError(f"{where}: the unit {unit!r} of {metric} is unknown.")
@@ -307,7 +284,7 @@ class _Asked:
 
     def see(self, launch: Launch) -> None:
         """Look at a launch."""
-        counts = {each for each in launch.metrics if _is_work(each)}
+        counts = {each for each in launch.metrics if _WORK.search(each)}
         self.all |= counts
         key = (launch.name, launch.grid, launch.block)
         if key in self.by_kernel:
@@ -323,13 +300,6 @@ class _Asked:
             return kernel
         why = f"it lacks {lacking[0]}, which other launches in the file have"
         return replace(kernel, missing={**kernel.missing, "flops": why})
-
-
-def _is_work(metric: str) -> bool:
-    return any(
-        part in metric
-        for part in ("sass_thread_inst_executed_op", "ops_path_tensor", "inst_executed_pipe_tensor")
-    )
 
 
 @dataclass

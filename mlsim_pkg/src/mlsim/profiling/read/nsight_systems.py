@@ -7,24 +7,23 @@ CSV is read too: it has the same columns, and a row of units.
 from __future__ import annotations
 
 import re
-import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from math import isnan
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.joining import Launches as Sums, Spans, activities, is_exchange, kernels_of
-from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.joining import Timeline, is_exchange
+from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.tables import (
     Lines,
     Row,
     Source,
     Table,
+    known,
     locale_of,
     rows_in,
     rows_of,
@@ -32,18 +31,15 @@ from mlsim.profiling.read.tables import (
     unit_scale,
 )
 
+if TYPE_CHECKING:
+    import sqlite3
+
 _COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Operations")
 _WITH_UNIT = re.compile(r"(?P<name>[^()]+?)\s*\((?P<unit>[^()%]+)\)")
 MISSING = {
     "flops": "Nsight Systems counts no operations. Join it with a file of Nsight Compute",
     "dram": "Nsight Systems counts no bytes. Join it with a file of Nsight Compute",
 }
-_DIRECTIONS = (
-    (r"HtoD|Host-to-Device|HOST_TO_DEVICE", "host to device"),
-    (r"DtoH|Device-to-Host|DEVICE_TO_HOST", "device to host"),
-    (r"DtoD|PtoP|Device-to-Device|Peer-to-Peer|DEVICE_TO_DEVICE", "device to device"),
-    (r"memset", "fill"),
-)
 
 
 def direction(name: str) -> str:
@@ -52,9 +48,9 @@ def direction(name: str) -> str:
     >>> direction("[CUDA memcpy Host-to-Device]"), direction("[CUDA memset]")
     ('host to device', 'fill')
     """
-    for pattern, words in _DIRECTIONS:
+    for pattern, words in known("nsys")["directions"]:
         if re.search(pattern, name, re.IGNORECASE):
-            return words
+            return str(words)
     return "other copy"
 
 
@@ -89,32 +85,23 @@ def is_report(columns: set[str]) -> bool:
     return bool(kind_of(columns))
 
 
-@dataclass
-class _Found:
-    kernels: Sums = field(default_factory=Sums)
-    copies: dict[str, list[float]] = field(default_factory=dict)
-    sizes: dict[str, float] = field(default_factory=dict)
-    launches: list[Launches] = field(default_factory=list)  # of each function that starts kernels
-    spans: dict[int, Spans] = field(default_factory=dict)
-    device: str = ""
+class _Found(Timeline):
+    """What reports say; the starts of kernels by function."""
 
-    def copy(self, name: str, count: float, seconds: float, size: float | None = None) -> None:
-        """Add copies, fills or their sizes to those of the same direction."""
-        kept = self.copies.setdefault(direction(name), [0.0, 0.0])
-        kept[0] += count
-        kept[1] += seconds
-        if size is not None:
-            self.sizes[direction(name)] = self.sizes.get(direction(name), 0.0) + size
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.path)
+        self.starts = list[Launches]()
+        self.device = ""
 
     def launched(self) -> Launches | None:
         """Return the starts of kernels, their median that of the function called most."""
-        if not self.launches:
+        if not self.starts:
             return None
-        most = max(self.launches, key=lambda each: each.calls)
-        longest = [each.longest for each in self.launches if each.longest is not None]
+        most = max(self.starts, key=lambda each: each.calls)
+        longest = [each.longest for each in self.starts if each.longest is not None]
         return Launches(
-            sum(each.calls for each in self.launches),
-            sum(each.seconds for each in self.launches),
+            sum(each.calls for each in self.starts),
+            sum(each.seconds for each in self.starts),
             usual=most.usual,
             longest=max(longest, default=None),
         )
@@ -128,7 +115,7 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     DataFileError
         If a row is broken, a column has no unit, or there is no kernel and no copy.
     """
-    found = _Found(Sums(table.source.path))
+    found = _Found(table.source)
     reader: _Report | None = None
     for row in rows_of(table, lines, is_report):
         if reader is None or row.table is not reader.table:
@@ -147,7 +134,7 @@ def read_columns(
     DataFileError
         If a row is broken.
     """
-    found = _Found(Sums(source.path))
+    found = _Found(source)
     line = number
     while True:
         spans = spans_of(dashes)
@@ -201,11 +188,11 @@ class _Report:
         if name not in self.units:
             if kind == "s" and self.kind in ("kernels", "calls", "copies", "all"):
                 return value * 1e-9
-            raise DataFileError(f"{row.table.at(row.line)}: the column {name!r} has no unit.")
+            raise DataFileError(f"{row.where}: the column {name!r} has no unit.")
         found = unit_scale(self.units[name])
         if found is None or found[0] != kind:
             raise DataFileError(
-                f"{row.table.at(row.line)}: the unit {self.units[name]!r} of {name!r} is unknown."
+                f"{row.where}: the unit {self.units[name]!r} of {name!r} is unknown."
             )
         return value * found[1]
 
@@ -229,7 +216,7 @@ class _Report:
         # A count has no fraction, not even ".0": a mean has.
         whole = self.locale.decimal not in row[self.columns[name]] if name else False
         if value is None or not whole:
-            raise DataFileError(f"{row.table.at(row.line)}: the row does not say how often it ran.")
+            raise DataFileError(f"{row.where}: the row does not say how often it ran.")
         return int(value)
 
     def _summed(self, row: Row, found: _Found) -> None:
@@ -248,15 +235,15 @@ class _Report:
                     )
                     for names in (("Med", "Median"), ("Max", "Maximum"))
                 )
-                found.launches.append(Launches(count, seconds, None, usual, longest))
+                found.starts.append(Launches(count, seconds, None, usual, longest))
         elif (
             self.kind == "copies"
             or (self.kind == "all" and "KERNEL" not in what.upper())
             or (self.kind == "nvprof" and name.startswith("[CUDA mem"))
         ):
-            found.copy(name, count, seconds or 0.0)
+            found.copy(direction(name), seconds or 0.0, calls=count)
         else:
-            found.kernels.add(self._kernel(name, count, seconds, time, self._sizes_of(row)))
+            found.add(self._kernel(name, count, seconds, time, self._sizes_of(row)))
 
     def _kernel(
         self, name: str, count: int, seconds: float | None, time: str, facts: Mapping[str, str]
@@ -270,7 +257,7 @@ class _Report:
             mean = self.scaled(row, name, "s") if name in self.columns else None
             if mean and seconds and abs(mean * count - seconds) > 0.01 * seconds + 1e-9 * count:
                 raise DataFileError(
-                    f"{row.table.at(row.line)}: total, count and mean of the row don't agree. The "
+                    f"{row.where}: total, count and mean of the row don't agree. The "
                     "file is damaged, or its columns were mixed up."
                 )
 
@@ -285,52 +272,40 @@ class _Report:
     def _sizes(self, row: Row, found: _Found) -> None:
         name = direction(row[self.columns["Operation"]])
         size = self.scaled(row, "Total", "B")
-        found.sizes[name] = found.sizes.get(name, 0.0) + (size or 0.0)
-        found.copies.setdefault(name, [float(self._count(row)), float("nan")])
+        kept = found.copies.setdefault(name, [float(self._count(row)), nan, 0.0])
+        kept[2] += size or 0.0
 
     def _trace(self, row: Row, found: _Found) -> None:
         name = row[self.columns["Name"]].strip()
         start, seconds = self.scaled(row, "Start", "s"), self.scaled(row, "Duration", "s")
         if start is None or seconds is None:
-            raise DataFileError(f"{row.table.at(row.line)}: the row has no start or no duration.")
+            raise DataFileError(f"{row.where}: the row has no start or no duration.")
         text = row.get(self.columns.get("Device", ""))
         place = re.search(r"\((\d+)\)\s*$", text)
         found.device = found.device or re.sub(r"\s*\(\d+\)\s*$", "", text).strip()
-        spans = found.spans.setdefault(int(place[1]) if place else 0, Spans())
+        device = int(place[1]) if place else 0
         grid = [row.get(self.columns.get(f"Grd{axis}", "")).strip() for axis in "XYZ"]
         if not any(grid):
-            spans.add(start, start + seconds, kernel=False)
-            found.copy(name, 1, seconds, self.scaled(row, "Bytes", "B"))
+            found.busy(start, start + seconds, device, kernel=False)
+            found.copy(direction(name), seconds, self.scaled(row, "Bytes", "B") or 0.0)
             return
-        spans.add(start, start + seconds, kernel=not is_exchange(name))
+        found.busy(start, start + seconds, device, kernel=not is_exchange(name))
         block = [row.get(self.columns.get(f"Blk{axis}", "")).strip() for axis in "XYZ"]
         facts = {"grid": f"({', '.join(grid)})", "block": f"({', '.join(block)})"}
-        found.kernels.add(self._kernel(name, 1, seconds, "Duration", facts))
+        found.add(self._kernel(name, 1, seconds, "Duration", facts))
 
 
 def _profile(source: Source, found: _Found) -> MeasuredProfile:
-    if not found.kernels.sums and not found.copies:
+    if not found.sums and not found.copies:
         raise DataFileError(
             f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
             "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
         )
-    kernels = found.kernels.kernels()
-    exchanges = tuple(
-        Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
-    )
-    copies = tuple(
-        Transfer(name, int(count), None if isnan(seconds) else seconds, found.sizes.get(name))
-        for name, (count, seconds) in found.copies.items()
-    )
-    return MeasuredProfile(
-        kernels,
+    return found.profile(
         "Nsight Systems",
-        (str(source.path),),
-        found.device,
-        copies=copies,
-        exchanges=exchanges,
+        found.kernels(),
+        device_name=found.device,
         launches=found.launched(),
-        activity=activities(found.spans),
     )
 
 
@@ -344,8 +319,6 @@ _COPY_KINDS |= {10: "device to device"}
 _MOST_STEPS = 2_000
 _STEP = 1_000_000
 _MOST_ROWS = 5_000_000
-# Rows of which the longest wait in the queue is looked at.
-_MOST_PAIRS = 200_000
 
 
 def read_export(source: Source) -> MeasuredProfile:
@@ -356,9 +329,15 @@ def read_export(source: Source) -> MeasuredProfile:
     DataFileError
         If the file is damaged, has no GPU activity, or asks for too much work.
     """
+    import sqlite3  # which a Python in a browser lacks
+
     try:
-        with _file(source) as path, closing(_opened(path)) as database:
-            return _Export(database, source).profile()
+        # "immutable" keeps SQLite from making a journal beside the file, or a lock on it.
+        with _file(source) as path:
+            address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+            with closing(sqlite3.connect(address, uri=True)) as database:
+                _limit(database)
+                return _Export(database, source).profile()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, DataFileError):
             raise
@@ -382,10 +361,7 @@ def _file(source: Source) -> Iterator[Path]:
         yield path
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    # "immutable" keeps SQLite from making a journal beside the file, or a lock on it.
-    address = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-    database = sqlite3.connect(address, uri=True)
+def _limit(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA query_only = ON")
     database.execute("PRAGMA trusted_schema = OFF")
     database.execute("PRAGMA cell_size_check = ON")
@@ -396,7 +372,6 @@ def _opened(path: Path) -> sqlite3.Connection:
         return left[0] < 0
 
     database.set_progress_handler(step, _STEP)
-    return database
 
 
 class _Export:
@@ -455,31 +430,16 @@ class _Export:
     def profile(self) -> MeasuredProfile:
         """Return all of it."""
         names = {number: str(text) for number, text in self.rows(_STRINGS, ("id", "value"))}
-        spans: dict[int, Spans] = {}
-        starts: dict[Any, float] = {}
-        found = kernels_of(self._kernels(names, spans, starts), self.source.path)
-        copies = self._copied(spans)
-        launches = self._launches(names, starts)
-        if not found and not copies:
+        run = Timeline(self.source.path)
+        self._kernels(names, run)
+        self._copied(run)
+        self._launches(names, run)
+        if not run.sums and not run.copies:
             raise DataFileError(f"{self.source.path}: no kernel and no copy is in the file.")
-        return MeasuredProfile(
-            found,
-            "Nsight Systems",
-            (str(self.source.path),),
-            next((str(row[0]) for row in self.rows(_GPU, ("name",)) if row[0]), ""),
-            copies=copies,
-            exchanges=tuple(
-                Transfer(each.short, each.calls, each.seconds)
-                for each in found
-                if is_exchange(each.name)
-            ),
-            launches=launches,
-            activity=activities(spans),
-        )
+        device = next((str(row[0]) for row in self.rows(_GPU, ("name",)) if row[0]), "")
+        return run.profile("Nsight Systems", run.kernels(), device_name=device)
 
-    def _kernels(
-        self, names: dict[Any, str], spans: dict[int, Spans], starts: dict[Any, float]
-    ) -> Iterator[MeasuredKernel]:
+    def _kernels(self, names: dict[Any, str], run: Timeline) -> None:
         wanted = (
             *("start", "end", "deviceId", "demangledName", "shortName", "correlationId"),
             *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
@@ -487,50 +447,32 @@ class _Export:
         for row in self.rows(_KERNELS, wanted):
             start, end = self.interval(_KERNELS, row[0], row[1])
             name = names.get(row[3]) or names.get(row[4]) or "(no name)"
-            device = spans.setdefault(int(row[2] or 0), Spans())
-            device.add(start, end, kernel=not is_exchange(name))
-            if len(starts) < _MOST_PAIRS and row[5] is not None:
-                starts[row[5]] = start
+            run.busy(start, end, int(row[2] or 0), kernel=not is_exchange(name))
+            run.began(row[5], start)
             facts = {
                 key: f"({', '.join(str(each) for each in part)})"
                 for key, part in (("grid", row[6:9]), ("block", row[9:12]))
                 if None not in part
             }
-            yield MeasuredKernel(
-                name,
-                1,
-                end - start,
-                sources={"seconds": f"start and end of {_KERNELS}"},
-                missing=MISSING,
-                facts=facts,
+            sources = {"seconds": f"start and end of {_KERNELS}"}
+            run.add(
+                MeasuredKernel(name, 1, end - start, sources=sources, missing=MISSING, facts=facts)
             )
         for row in self.rows(_GRAPHS, ("start", "end", "deviceId")):
             start, end = self.interval(_GRAPHS, row[0], row[1])
-            spans.setdefault(int(row[2] or 0), Spans()).add(start, end, kernel=True)
-            yield MeasuredKernel("graph", 1, end - start, missing=MISSING, kind="graph")
+            run.busy(start, end, int(row[2] or 0), kernel=True)
+            run.add(MeasuredKernel("graph", 1, end - start, missing=MISSING, kind="graph"))
 
-    def _copied(self, spans: dict[int, Spans]) -> tuple[Transfer, ...]:
-        found: dict[str, list[float]] = {}
+    def _copied(self, run: Timeline) -> None:
         for table, kind in ((_COPIES, "copyKind"), (_FILLS, "")):
             for row in self.rows(table, ("start", "end", "deviceId", "bytes", kind)):
                 start, end = self.interval(table, row[0], row[1])
-                spans.setdefault(int(row[2] or 0), Spans()).add(start, end, kernel=False)
+                run.busy(start, end, int(row[2] or 0), kernel=False)
                 name = _COPY_KINDS.get(row[4], "other copy") if kind else "fill"
-                kept = found.setdefault(name, [0.0, 0.0, 0.0])
-                kept[0] += 1
-                kept[1] += end - start
-                kept[2] += float(row[3] or 0)
-        return tuple(Transfer(name, int(each[0]), *each[1:]) for name, each in found.items())
+                run.copy(name, end - start, float(row[3] or 0))
 
-    def _launches(self, names: dict[Any, str], starts: dict[Any, float]) -> Launches | None:
-        if _RUNTIME not in self.tables:
-            return None
-        times, waits = list[float](), list[float]()
+    def _launches(self, names: dict[Any, str], run: Timeline) -> None:
         for row in self.rows(_RUNTIME, ("start", "end", "nameId", "correlationId")):
-            if "Launch" not in names.get(row[2], ""):
-                continue
-            start, end = self.interval(_RUNTIME, row[0], row[1])
-            times.append(end - start)
-            if row[3] in starts:
-                waits.append(starts[row[3]] - start)
-        return Launches.of(times, waits)
+            if "Launch" in names.get(row[2], ""):
+                start, end = self.interval(_RUNTIME, row[0], row[1])
+                run.called(row[3], start, end - start)

@@ -6,52 +6,19 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mlsim.equations import roofline
 from mlsim.errors import DataFileError
 from mlsim.profiling.joining import is_exchange
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read.tables import Lines, Source, rows_in, spans_of
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, longest_first
+from mlsim.profiling.read.tables import Lines, Source, known, rows_in, spans_of
 
-# Operators that start no other counted one. Each is counted once, at the outermost.
-COUNTED = frozenset(
-    {
-        *("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
-        *("aten::conv2d", "aten::conv1d", "aten::conv3d", "aten::convolution"),
-        "aten::convolution_backward",
-        "aten::mkldnn_linear",
-        "aten::_scaled_dot_product_flash_attention",
-        "aten::_scaled_dot_product_efficient_attention",
-        "aten::_scaled_dot_product_cudnn_attention",
-        "aten::_scaled_dot_product_flash_attention_for_cpu",
-    }
-)
-# Work that is not counted here: with one of these a total would be too small.
-UNCOUNTED = (
-    *("aten::_scaled_mm", "aten::_grouped_mm", "aten::_int_mm", "aten::addbmm", "aten::addmv"),
-    *("_attention_backward", "aten::lstm", "aten::gru", "aten::_cudnn_rnn", "mkldnn_rnn"),
-    *("flash_attn", "xformers", "vllm", "aten::einsum_path", "te::", "aten::_efficient_attention"),
-    *("aten::_weight_int", "aten::_sparse", "aten::_cslt", "aten::_mixed_dtypes", "aten::sspaddmm"),
-    *("aten::dot", "aten::vdot", "aten::bilinear", "aten::_trilinear", "aten::_cdist"),
-    *("aten::_native_multi_head", "aten::_transformer_encoder", "aten::_scaled_grouped_mm"),
-)
-# Libraries whose operators are PyTorch's own: what is not named above is no product.
-_OWN = frozenset({"aten", "prim", "prims", "c10", "c10d", "autograd", "torch", "profiler", "nccl"})
-_OWN |= {
-    "gloo",
-    "mpi",
-    "inductor",
-    "_c10d_functional",
-    "symm_mem",
-    "c10d_functional",
-    "static_runtime",
-}
-# Kernels that a compiler wrote are called by what they hold.
-_PRODUCT = re.compile(
-    r"(?<![a-z])(mm|bmm|addmm|gemm|matmul|linear|conv\d?d?|attention|sdpa)(?![a-z])"
-)
+_TORCH = known("torch")
+COUNTED = frozenset(_TORCH["counted"])
+_OWN = frozenset(_TORCH["own"])
+_PRODUCT = re.compile(_TORCH["product"])
 
 
 def may_work(name: str) -> bool:
@@ -64,7 +31,7 @@ def may_work(name: str) -> bool:
     [False, True, True, True, False, False]
     """
     library, mark, _ = name.partition("::")
-    if any(each in name for each in UNCOUNTED):
+    if any(each in name for each in _TORCH["uncounted"]):
         return True
     if mark and library not in _OWN:
         return True
@@ -208,32 +175,26 @@ def operators_of(
     """
     _nest(operators)
     rows: dict[tuple[str, str], list[Any]] = {}
-    if gpu:
-        by_id = {each.identity: each for each in operators if each.identity is not None}
-        seen = set()
-        for owner, seconds in owners.items():
-            found = by_id.get(owner)
-            if found is None:
-                continue
-            row = _owner(found)
-            _add(rows, row, seconds, first=id(row) not in seen)
-            seen.add(id(row))
-    else:
-        done = set()
-        for each in operators:
-            row = _owner(each)
-            _add(rows, row, each.own, first=id(row) not in done)
-            done.add(id(row))
+    by_id = {each.identity: each for each in operators if each.identity is not None}
+    timed = ((by_id.get(owner), seconds) for owner, seconds in owners.items())
+    seen = set()
+    for each, seconds in timed if gpu else ((each, each.own) for each in operators):
+        if each is None:
+            continue
+        row = _owner(each)
+        kept = rows.setdefault((row.name, row.shape), [0, 0.0, row.flops, 0.0, row.type])
+        kept[1] += seconds
+        if id(row) not in seen:
+            kept[0] += 1
+            kept[3] += row.flops or 0.0
+        seen.add(id(row))
     shapes = any(each.shape for each in operators)
-    found_rows = [_row(key, value, shapes=shapes) for key, value in rows.items()]
-    return tuple(sorted(found_rows, key=lambda each: -(each.seconds or 0.0)))
+    return longest_first(_row(key, value, shapes=shapes) for key, value in rows.items())
 
 
 def _owner(operator: Operator) -> Operator:
     """Return the outermost operator around this one whose work was counted, else itself."""
     found, each = operator, operator.owner
-    if operator.counted:
-        found = operator
     while each is not None:
         if each.counted:
             found = each
@@ -258,16 +219,6 @@ def _nest(operators: list[Operator]) -> None:
             stack.append(each)
 
 
-def _add(
-    rows: dict[tuple[str, str], list[Any]], row: Operator, time: float, *, first: bool
-) -> None:
-    kept = rows.setdefault((row.name, row.shape), [0, 0.0, row.flops, 0.0, row.type])
-    kept[1] += time
-    if first:
-        kept[0] += 1
-        kept[3] += row.flops or 0.0
-
-
 def _row(key: tuple[str, str], value: list[Any], *, shapes: bool) -> MeasuredKernel:
     name, shape = key
     calls, seconds, flops, work, kind = value
@@ -287,17 +238,8 @@ def _row(key: tuple[str, str], value: list[Any], *, shapes: bool) -> MeasuredKer
         sources["any"] = "2 x multiply-adds, from the recorded shapes"
     elif operations:
         sources["any"] = "no matrix product, convolution or attention: counted as none"
-    return MeasuredKernel(
-        name,
-        calls,
-        seconds,
-        operations,
-        {},
-        sources,
-        missing,
-        {key: word for key, word in (("shape", shape), ("type", kind)) if word},
-        "operator",
-    )
+    facts = {key: word for key, word in (("shape", shape), ("type", kind)) if word}
+    return MeasuredKernel(name, calls, seconds, operations, {}, sources, missing, facts, "operator")
 
 
 _TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ns|us|μs|µs|ms|s)")
@@ -307,6 +249,8 @@ _FLOPS = re.compile(r"Total ([KMGTP]?)FLOPs?$", re.IGNORECASE)
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _DEVICES = ("CUDA", "XPU", "MTIA", "PrivateUse1", "HPU", "NPU")
 _ANOTHER = "Another table stands below the first one in the file; the first is read."
+_WORK, _NO_BYTES = "Total FLOPs", "the table counts no bytes of memory traffic"
+_BESIDE = "work stands beside the operator that starts this one; see `operators`"
 _LITTLE = "PyTorch counts operations of mm, addmm, bmm, baddbmm, conv2d, add and mul alone"
 
 
@@ -331,7 +275,11 @@ def read_table(source: Source, number: int, header: str, lines: Lines) -> Measur
     spans = spans_of(next(((line) for _, line, _ in lines), ""))
     if not spans:
         raise DataFileError(f"{source.path}:{number + 1}: below the header there must be dashes.")
-    names = _names(header, spans)
+    # Two spaces part the names. "CUDA time avg" is longer than its column, so what follows stands
+    # one place to the right of its own.
+    names = re.split(r" {2,}", header.strip())
+    if len(names) != len(spans):
+        names = [header[start:end].strip() for start, end in spans]
     rows = []
     for line, cells, text in rows_in(lines, spans):
         if cells is None:
@@ -354,21 +302,7 @@ def read_table(source: Source, number: int, header: str, lines: Lines) -> Measur
             f"{source.path}: the table has no {'rows' if not rows else 'line of totals below it'}; "
             "it is cut off. Print it again: print(prof.key_averages().table())"
         )
-    profile = _profile(source, names, rows, totals)
-    notes = (*profile.notes, _ANOTHER) if another else profile.notes
-    return replace(profile, notes=notes)
-
-
-def _names(header: str, spans: list[tuple[int, int]]) -> list[str]:
-    """Return the names of the columns: two spaces part them, and a long one shifts the rest.
-
-    "CUDA time avg" is longer than its column, so what follows stands one place to the right of
-    its own.
-    """
-    names = re.split(r" {2,}", header.strip())
-    if len(names) == len(spans):
-        return names
-    return [header[start:end].strip() for start, end in spans]
+    return _profile(source, names, rows, totals, (_ANOTHER,) if another else ())
 
 
 class _Cells:
@@ -399,63 +333,75 @@ class _Cells:
         except ValueError:
             raise DataFileError(f"{self.where}: {column} is {text!r}, no number.") from None
 
-    def calls(self) -> int:
-        """Return how often it ran."""
-        text = self.cells.get("# of Calls", "").replace(",", "")
-        if not text.isdigit():
-            raise DataFileError(f"{self.where}: # of Calls is {text!r}, no whole number.")
-        return int(text)
+    def kernel(
+        self, time: float | None, column: str, work: float | None, why: str, kind: str
+    ) -> MeasuredKernel:
+        """Return the row as a kernel or an operator; `why` says why its work is not known."""
+        calls, shape = self.cells.get("# of Calls", ""), self.cells.get("Input Shapes", "")
+        if not calls.replace(",", "").isdigit():
+            raise DataFileError(f"{self.where}: # of Calls is {calls!r}, no whole number.")
+        return MeasuredKernel(
+            self.cells["Name"],
+            int(calls.replace(",", "")),
+            time,
+            {} if work is None else {"any": work},
+            sources={"seconds": column} if why == _BESIDE else {"seconds": column, "any": _WORK},
+            missing={"dram": _NO_BYTES} if work is not None else {"flops": why, "dram": _NO_BYTES},
+            facts={"shape": shape} if shape else {},
+            kind=kind,
+        )
 
 
 def _profile(
-    source: Source, names: list[str], rows: list[_Cells], totals: dict[str, float | None]
+    source: Source,
+    names: list[str],
+    rows: list[_Cells],
+    totals: dict[str, float | None],
+    notes: tuple[str, ...],
 ) -> MeasuredProfile:
     device = next((each for each in _DEVICES if f"Self {each}" in names), "CPU")
     column = next((name for name in names if _FLOPS.match(name)), "")
     matched = _FLOPS.match(column)
     scale = _PREFIX[matched[1].upper()] if matched else 1.0
-    kernels, operators, work, counted = [], [], 0.0, False
+    own_column, whole_column = f"Self {device}", f"{device} total"
+    kernels, operators, counts = [], [], list[float]()
     for row in rows:
         flops = row.flops(column, scale) if column else None
-        own, through = row.time(f"Self {device}"), row.time(f"{device} total")
-        host = row.time("CPU total", "CPU time total")
-        launched = device != "CPU" and not host
-        kernels += [_kernel(row, own, device)] if own and (launched or device == "CPU") else []
-        if not launched:
-            operators.append(_operator(row, through if flops is not None else own, flops, device))
-            counted = counted or flops is not None
-            work += flops or 0.0
+        own, through = row.time(own_column), row.time(whole_column)
+        launched = device != "CPU" and not row.time("CPU total", "CPU time total")
+        if own and (launched or device == "CPU"):
+            gpu = launched or is_exchange(row.cells["Name"])
+            kind = "kernel" if gpu else "operator"
+            kernels.append(row.kernel(own, own_column, None, _BESIDE, kind))
+        if not launched and flops is None:
+            operators.append(row.kernel(own, own_column, None, _LITTLE, "operator"))
+        elif not launched:
+            operators.append(row.kernel(through, whole_column, flops, "", "operator"))
+            counts.append(flops or 0.0)
     if device != "CPU" and not kernels:
         kernels = [each for each in operators if each.seconds]
-    order = sorted(kernels, key=lambda each: -(each.seconds or 0.0))
     total = totals.get(device)
-    whole_table = _is_whole(rows, f"Self {device}", total)
-    missing = {"dram": "the table counts no bytes of memory traffic"}
-    if not counted:
+    missing = {"dram": _NO_BYTES}
+    if not counts:
         missing["flops"] = "the table has no work. Profile with with_flops=True"
-    elif not whole_table:
+    elif not _is_whole(rows, own_column, total):
         missing["flops"] = (
             "the rows don't add up to the total, so some are left out, and their work. Print all: "
             "table(row_limit=-1)"
         )
     if total is None:
         missing["seconds"] = f"the line of totals does not say the time on {device}"
-    whole = MeasuredKernel(
-        "the whole run",
-        1,
-        total,
-        {"any": work} if counted else {},
-        sources={"seconds": f"Self {device} time total", "any": f"sum of {column}"},
-        missing=missing,
-        kind="program",
-    )
+    sources = {"seconds": f"Self {device} time total", "any": f"sum of {column}"}
+    work = {"any": sum(counts)} if counts else {}
     return MeasuredProfile(
-        tuple(order),
+        longest_first(kernels),
         "PyTorch key_averages",
         (str(source.path),),
-        operators=tuple(sorted(operators, key=lambda each: -(each.seconds or 0.0))),
-        whole=whole,
-        notes=(f"{_LITTLE}; the sum is what it counted.",) if counted else (),
+        operators=longest_first(operators),
+        whole=MeasuredKernel(
+            "the whole run", 1, total, work, sources=sources, missing=missing, kind="program"
+        ),
+        notes=(*((f"{_LITTLE}; the sum is what it counted.",) if counts else ()), *notes),
     )
 
 
@@ -470,42 +416,3 @@ def _is_whole(rows: list[_Cells], column: str, total: float | None) -> bool:
             added += float(found["number"]) * _SCALES[found["unit"]]
             rounding += 0.6e-3 * _SCALES[found["unit"]]
     return abs(added - total) <= rounding + 1e-6 * total
-
-
-def _kernel(row: _Cells, own: float | None, device: str) -> MeasuredKernel:
-    name = row.cells["Name"]
-    missing = {
-        "flops": "work stands beside the operator that starts this one; see `operators`",
-        "dram": "the table counts no bytes of memory traffic",
-    }
-    return MeasuredKernel(
-        name,
-        row.calls(),
-        own,
-        sources={"seconds": f"Self {device}"},
-        missing=missing,
-        facts=_shape(row),
-        kind="kernel" if is_exchange(name) or device != "CPU" else "operator",
-    )
-
-
-def _operator(row: _Cells, time: float | None, flops: float | None, device: str) -> MeasuredKernel:
-    missing = {"dram": "the table counts no bytes of memory traffic"}
-    if flops is None:
-        missing["flops"] = _LITTLE
-    column = f"{device} total" if flops is not None else f"Self {device}"
-    return MeasuredKernel(
-        row.cells["Name"],
-        row.calls(),
-        time,
-        {} if flops is None else {"any": flops},
-        sources={"seconds": column, "any": "Total FLOPs"},
-        missing=missing,
-        facts=_shape(row),
-        kind="operator",
-    )
-
-
-def _shape(row: _Cells) -> dict[str, str]:
-    shape = row.cells.get("Input Shapes", "")
-    return {"shape": shape} if shape else {}

@@ -14,7 +14,7 @@ from typing import Any
 from mlsim.equations import counters
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read.tables import Locale, Source, find_locale, open_source
+from mlsim.profiling.read.tables import Locale, Source, find_locale, known, open_source
 from mlsim.profiling.stopwatch import Run
 from mlsim.units import text
 
@@ -99,7 +99,7 @@ class PerfStat:
         NotMeasuredError
             If either was not counted.
         """
-        return float(counters.cycles_per_instruction(self["cycles"], self._instructions()))
+        return float(counters.cycles_per_instruction(self["cycles"], self._ran("instruction")))
 
     @property
     def ipc(self) -> float:
@@ -110,19 +110,13 @@ class PerfStat:
         NotMeasuredError
             If either was not counted.
         """
-        self._instructions()
-        return float(counters.instructions_per_cycle(self._cycles(), self["instructions"]))
+        instructions = self._ran("instruction")
+        return float(counters.instructions_per_cycle(self._ran("cycle"), instructions))
 
-    def _instructions(self) -> float:
-        found = self["instructions"]
+    def _ran(self, what: str) -> float:
+        found = self[f"{what}s"]
         if not found:
-            raise NotMeasuredError("no instruction was counted: the run was too short.")
-        return found
-
-    def _cycles(self) -> float:
-        found = self["cycles"]
-        if not found:
-            raise NotMeasuredError("no cycle was counted: the run was too short.")
+            raise NotMeasuredError(f"no {what} was counted: the run was too short.")
         return found
 
     @property
@@ -228,23 +222,9 @@ PROGRAM = re.compile(
     r"Performance counter stats for '?(?P<name>.*?)'?(?:\s*\((?P<runs>\d+) runs\))?:"
 )
 _SPLIT = re.compile(r"^\s*(S\d+|CPU\d+|N\d+)\s|^\s+\d+\.\d{9}\s+\S+\s+\D")
-_SCALES = {"MiB": 2**20, "KiB": 2**10, "GiB": 2**30, "msec": 1e-3, "ns": 1e-9}
-_SCALES |= dict.fromkeys(("Bytes", "B", "Joules", ""), 1)
-# Clocks of which older versions leave the unit out, or put it behind the name.
-_CLOCKS = {"duration_time": "ns", "user_time": "ns", "system_time": "ns"}
-_CLOCKS |= dict.fromkeys(("task-clock", "cpu-clock"), "msec")
-# Operations of one event. Intel counts a fused multiply-add as two.
-_WIDTHS = {
-    "scalar_single": ("fp32", 1),
-    "128b_packed_single": ("fp32", 4),
-    "256b_packed_single": ("fp32", 8),
-    "512b_packed_single": ("fp32", 16),
-    "scalar_double": ("fp64", 1),
-    "128b_packed_double": ("fp64", 2),
-    "256b_packed_double": ("fp64", 4),
-    "512b_packed_double": ("fp64", 8),
-}
-INTEL_EVENTS = {f"fp_arith_inst_retired.{kind}": each for kind, each in _WIDTHS.items()}
+_PERF = known("perf")
+# Operations of one event: the data path, and how many.
+INTEL_EVENTS: Mapping[str, tuple[str, int]] = _PERF["work"]
 _NAME = re.compile(r"[A-Za-z_][\w.:/=,\-]*")
 _ARITHMETIC = re.compile(r"packed|scalar|arith|^fp_|(?<!mem)(?<!br)_inst_retired\.")
 KNOWN_WORK = re.compile(r"fp_ret_sse_avx_ops\.all|fp_ops_retired_by_type\.vector_all|fp_assist")
@@ -266,17 +246,13 @@ class _Row:
     share: str = ""
 
 
-def read_perf_stat(
-    printed: str | Path, *, separator: str = "", decimal: str | None = None
-) -> PerfStat:
+def read_perf_stat(printed: str | Path, *, decimal: str | None = None) -> PerfStat:
     r"""Read what `perf stat` printed: text, -x or --json, whichever it is.
 
     Parameters
     ----------
     printed
         The text itself, or the path of a file (a `Path`).
-    separator
-        What stood after -x; found out where it is a comma or a semicolon.
     decimal
         What parts the fraction of a number, "." or ","; found out from the text if left out.
 
@@ -302,10 +278,10 @@ def read_perf_stat(
         # Before it a program may have printed to the same place.
         lines = itertools.dropwhile(lambda each: not PROGRAM.search(each[1]), lines)
         next(lines)
-    return parse(lines, where, separator=separator, decimal=decimal)
+    return parse(lines, where, decimal=decimal)
 
 
-def parse(lines: Lines, where: str, *, separator: str = "", decimal: str | None = None) -> PerfStat:
+def parse(lines: Lines, where: str, *, decimal: str | None = None) -> PerfStat:
     """Return the counters of lines with their numbers: text, -x or --json.
 
     Raises
@@ -318,7 +294,7 @@ def parse(lines: Lines, where: str, *, separator: str = "", decimal: str | None 
     if first is None:
         raise DataFileError(f"{where}: there is no counter in it.")
     every = itertools.chain([first], rest)
-    sign = separator or next((each for each in ",;" if is_csv(first[1], each)), "")
+    sign = next((each for each in ",;" if is_csv(first[1], each)), "")
     times: dict[str, tuple[int, str]] = {}
     if first[1].lstrip().startswith("{"):
         rows = list(_json_rows(every, where))
@@ -455,13 +431,13 @@ def _counter(row: _Row, locale: Locale, where: str) -> Counter:
     value = _number(row.value, locale, f"{where}:{row.number}")
     if value is None:
         return Counter(None, 0.0, row.value)
-    unit = row.unit or _CLOCKS.get(row.event.partition(":")[0], "")
-    if unit not in _SCALES:
+    unit = row.unit or _PERF["clocks"].get(row.event.partition(":")[0], "")
+    if unit not in _PERF["scales"]:
         raise DataFileError(
             f"{where}:{row.number}: {unit!r} is no unit of perf stat that is known."
         )
     share = float(row.share.replace(",", ".")) / 100 if row.share else 1.0
-    return Counter(value * _SCALES[unit], share)
+    return Counter(value * _PERF["scales"][unit], share)
 
 
 def _number(text: str, locale: Locale, where: str) -> float | None:

@@ -10,45 +10,20 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.read.tables import open_source
+from mlsim.profiling.read.tables import known, open_source
 from mlsim.profiling.stopwatch import Run
 from mlsim.units import text
 
 _MIB = 2.0**20
-# Columns of a query and of dmon, the field they fill, and the scale to base units.
-_QUERY: Mapping[str, tuple[str, float]] = {
-    "index": ("index", 1),
-    "utilization.gpu": ("busy", 0.01),
-    "utilization.memory": ("memory_busy", 0.01),
-    "memory.used": ("memory_used", _MIB),
-    "memory.total": ("memory_total", _MIB),
-    "memory.free": ("memory_free", _MIB),
-    "power.draw": ("power", 1),
-    "power.draw.instant": ("power", 1),
-    "power.draw.average": ("power", 1),
-    "power.limit": ("power_limit", 1),
-    "temperature.gpu": ("temperature", 1),
-    "clocks.sm": ("clock", 1e6),
-    "clocks.current.sm": ("clock", 1e6),
-    "clocks.mem": ("memory_clock", 1e6),
-    "clocks.current.memory": ("memory_clock", 1e6),
-}
-_DMON: Mapping[str, tuple[str, float]] = {
-    "gpu": ("index", 1),
-    "pwr": ("power", 1),
-    "gtemp": ("temperature", 1),
-    "sm": ("busy", 0.01),
-    "mem": ("memory_busy", 0.01),
-    "pclk": ("clock", 1e6),
-    "mclk": ("memory_clock", 1e6),
-    "fb": ("memory_used", _MIB),
-}
+# Columns of a query and of dmon: the field they fill, and the scale to base units.
+_QUERY: Mapping[str, tuple[str, float]] = known("smi")["query"]
+_DMON: Mapping[str, tuple[str, float]] = known("smi")["dmon"]
 # What is shown of readings: its title, the field, its unit, and the field of its limit.
 _SHOWN = (
     ("busy", "busy", "%", ""),
@@ -56,7 +31,7 @@ _SHOWN = (
     ("power", "power", "W", "power_limit"),
     ("clock", "clock", "Hz", ""),
 )
-_UNITS = {"%": "%", "MiB": "MiB", "W": "W", "MHz": "MHz", "C": "C", "": ""}
+_UNITS = ("%", "MiB", "W", "MHz", "C", "")
 _ABSENT = re.compile(r"\[?(?:N/?A|Not Supported|Unknown Error|Insufficient Permissions)\]?|-|")
 _TABLE = re.compile(
     r"\|\s*(?:\d+%|N/A)\s+(?P<temperature>\d+|N/A)C?\s+P\d+\s+(?P<power>\d+|N/A)W?\s*/\s*"
@@ -188,21 +163,37 @@ def _query(lines: Sequence[str]) -> list[GpuReading]:
             "--query-gpu=name,utilization.gpu,memory.used,power.draw --format=csv. The first line "
             "names the columns, so leave noheader out."
         )
-    found = []
-    for number, line in enumerate(lines[1:], start=2):
-        cells = _cells(line)
-        if len(cells) != len(head):
-            raise DataFileError(
-                f"nvidia-smi, line {number}: {len(cells)} cells below {len(head)} columns."
-            )
-        reading = GpuReading()
-        for (name, unit), cell in zip(head, cells, strict=True):
-            if name == "name":
-                reading = replace(reading, name=cell)
-            elif name in _QUERY:
-                reading = _filled(reading, _QUERY[name], cell, unit, number)
-        found.append(reading)
-    return found
+    return [
+        _reading(head, _cells(line), _QUERY, f"nvidia-smi, line {number}")
+        for number, line in enumerate(lines[1:], start=2)
+    ]
+
+
+def _reading(
+    head: Sequence[tuple[str, str]],
+    cells: Sequence[str],
+    columns: Mapping[str, tuple[str, float]],
+    where: str,
+) -> GpuReading:
+    """Return what cells say below names of columns and their units."""
+    if len(cells) != len(head):
+        raise DataFileError(f"{where}: {len(cells)} cells below {len(head)} columns.")
+    said: dict[str, Any] = {}
+    for (name, unit), cell in zip(head, cells, strict=True):
+        if name == "name":
+            said["name"] = cell
+        if name not in columns or _ABSENT.fullmatch(cell):
+            continue
+        value, _, own = cell.partition(" ")
+        try:
+            amount = float(value)
+        except ValueError:
+            raise DataFileError(f"{where}: {cell!r} is no number.") from None
+        if (own.strip() or unit) not in _UNITS:
+            raise DataFileError(f"{where}: {own.strip() or unit!r} is no unit that is known.")
+        field, scale = columns[name]
+        said[field] = int(amount) if field == "index" else amount * scale
+    return GpuReading(**said)
 
 
 def _cells(line: str) -> list[str]:
@@ -214,43 +205,17 @@ def _head(cell: str) -> tuple[str, str]:
     return name.strip(), unit.strip("] ")
 
 
-def _filled(
-    reading: GpuReading, target: tuple[str, float], cell: str, unit: str, number: int
-) -> GpuReading:
-    if _ABSENT.fullmatch(cell):
-        return reading
-    value, _, own = cell.partition(" ")
-    own = own.strip() or unit
-    try:
-        amount = float(value)
-    except ValueError:
-        raise DataFileError(f"nvidia-smi, line {number}: {cell!r} is no number.") from None
-    if own not in _UNITS:
-        raise DataFileError(f"nvidia-smi, line {number}: {own!r} is no unit that is known.")
-    name, scale = target
-    value_of: dict[str, Any] = {name: int(amount) if name == "index" else amount * scale}
-    return replace(reading, **value_of)
-
-
 def _dmon(lines: Sequence[str]) -> list[GpuReading]:
     found: list[GpuReading] = []
-    head: list[str] = []
+    head: list[tuple[str, str]] = []
     for number, line in enumerate(lines, start=1):
         words = line.split()
-        if words[0] == "#" or words[0].startswith("#"):
+        if words[0].startswith("#"):
             names = line.lstrip("# ").split()
             if names and names[0] == "gpu":
-                head = names
+                head = [(name, "") for name in names]
             continue
-        if not head or len(words) != len(head):
-            raise DataFileError(
-                f"nvidia-smi dmon, line {number}: {len(words)} cells below {len(head)} columns."
-            )
-        reading = GpuReading()
-        for name, cell in zip(head, words, strict=True):
-            if name in _DMON:
-                reading = _filled(reading, _DMON[name], cell, "", number)
-        found.append(reading)
+        found.append(_reading(head, words, _DMON, f"nvidia-smi dmon, line {number}"))
     return found
 
 
@@ -282,48 +247,11 @@ def _number(said: str, scale: float = 1.0) -> float | None:
     return float(said) * scale if said.isdigit() else None
 
 
-_N = r"\d+(?:[.,]\d+)?"
 # Each as a pattern with wall, user and system; the first that fits a text is its form.
-_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "GNU time -v",
-        re.compile(
-            rf"User time \(seconds\): (?P<user>{_N})\s+System time \(seconds\): (?P<system>{_N})"
-            rf".*?Elapsed \(wall clock\) time[^:]*(?::mm:ss or m:ss\))?: (?P<wall>[\d:.,]+)"
-            r"(?:.*?Maximum resident set size \(kbytes\): (?P<kib>\d+))?",
-            re.DOTALL,
-        ),
-    ),
-    (
-        "GNU time",
-        re.compile(
-            rf"(?P<user>{_N})user (?P<system>{_N})system (?P<wall>[\d:.,]+)elapsed"
-            r"(?: \S+CPU)?(?: \(\S+avgtext\+\S+avgdata (?P<kib>\d+)maxresident\)k)?"
-        ),
-    ),
-    (
-        "zsh",
-        re.compile(
-            rf"(?P<user>{_N})s user\s+(?P<system>{_N})s system\s+\S+ cpu\s+(?P<wall>[\d:.,]+) total"
-        ),
-    ),
-    (
-        "bash",
-        re.compile(
-            rf"real\s+(?P<wall>\d+m{_N})s\s+user\s+(?P<user>\d+m{_N})s\s+sys\s+(?P<system>\d+m{_N})s"
-        ),
-    ),
-    (
-        "POSIX time -p",
-        re.compile(
-            rf"^real (?P<wall>{_N})$\s+^user (?P<user>{_N})$\s+^sys (?P<system>{_N})$", re.MULTILINE
-        ),
-    ),
-    (
-        "macOS",
-        re.compile(rf"(?P<wall>{_N}) real\s+(?P<user>{_N}) user\s+(?P<system>{_N}) sys"),
-    ),
-)
+_FORMS = {
+    form: re.compile(pattern.replace("N", r"\d+(?:[.,]\d+)?"))
+    for form, pattern in known("time").items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +287,7 @@ def read_time(printed: str) -> CommandTime:
     >>> read_time("./a.out  0,43s user 0,02s system 18% cpu 2,450 total").run.user
     0.43
     """
-    for form, pattern in _FORMS:
+    for form, pattern in _FORMS.items():
         found = list(pattern.finditer(printed))
         if len(found) > 1:
             raise DataFileError(
@@ -370,7 +298,7 @@ def read_time(printed: str) -> CommandTime:
             run = Run(*(_seconds(parts[each]) for each in ("wall", "user", "system")))
             kib = parts.get("kib")
             return CommandTime(run, form, int(kib) * 2**10 if kib else None)
-    known = ", ".join(form for form, _ in _FORMS)
+    known = ", ".join(_FORMS)
     begin = " ".join(printed.split())[:60]
     raise DataFileError(f"{begin!r} has no times in a form that is known: {known}.")
 

@@ -11,16 +11,14 @@ from typing import Any
 
 from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
-from mlsim.profiling.joining import Spans, activities, is_exchange, kernels_of
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.joining import Timeline, is_exchange
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.nsight_systems import direction
-from mlsim.profiling.read.tables import Lines, Locale, Row, Source, Table, locale_of, rows_of
+from mlsim.profiling.read.tables import Lines, Locale, Row, Source, Table, known, locale_of, rows_of
 
 _WAVE = 64
 _MATRIX = 512
-_PATHS = {"F16": "fp16", "F32": "fp32", "F64": "fp64"}
-_MATRIX_PATHS = {"F16": "tensor fp16", "BF16": "tensor bf16", "F32": "tensor", "F64": "tensor fp64"}
-_MATRIX_PATHS |= {"F8": "tensor fp8", "F6F4": "tensor", "I8": "tensor int8", "XF32": "tensor tf32"}
+_ROCPROF = known("rocprof")
 _KILO = 1024
 MISSING_WORK = (
     "no counter of operations is in the file. Collect SQ_INSTS_VALU_ADD_F32, "
@@ -67,7 +65,7 @@ def _operations(
     counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
 ) -> dict[str, float]:
     operations: dict[str, float] = {}
-    for suffix, path in _PATHS.items():
+    for suffix, path in _ROCPROF["paths"].items():
         names = [f"SQ_INSTS_VALU_{op}_{suffix}" for op in ("ADD", "MUL", "FMA")]
         there = [name for name in names if name in counted]
         if not there:
@@ -80,7 +78,7 @@ def _operations(
         add += counted.get(f"SQ_INSTS_VALU_TRANS_{suffix}", 0.0)
         operations[path] = float(equations.counted_flops(add, mul, fma)) * _WAVE
         sources[path] = f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes"
-    for suffix, path in _MATRIX_PATHS.items():
+    for suffix, path in _ROCPROF["matrix"].items():
         name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
         if name in counted:
             operations[path] = operations.get(path, 0.0) + counted[name] * _MATRIX
@@ -135,13 +133,7 @@ def _traffic(
     return {}
 
 
-_NAMES = ("KernelName", "Kernel_Name", "Name", "Kernel Name")
-_STARTS = ("BeginNs", "Start_Timestamp", "Start_Timestamp_ns", "Start_Ns")
-_ENDS = ("EndNs", "End_Timestamp", "End_Timestamp_ns", "End_Ns")
-_TEXTS = frozenset(
-    {*_NAMES, "Kind", "Agent_Id", "Counter_Name", "sig", "obj", "Operation", "Direction"}
-    | {"Domain", "Function", "Agent_Type", "Source_Agent_Id", "Destination_Agent_Id"}
-)
+_NAMES, _STARTS, _ENDS = (tuple(_ROCPROF[each]) for each in ("names", "starts", "ends"))
 
 
 def is_table(columns: set[str]) -> bool:
@@ -165,34 +157,22 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     DataFileError
         If a row is broken, a kernel ends before it begins, or nothing is below the header.
     """
-    numbers = [name for name in table.header if name not in _TEXTS and name]
+    numbers = [name for name in table.header if name not in _ROCPROF["texts"] and name]
     locale = locale_of(table, decimal, numbers, plain=True)
     source, columns = table.source, set(table.header)
     if "TotalDurationNs" in columns:
         return _statistics(source, table, lines, locale)
     if "Direction" in columns:
         return _copies(source, table, lines, locale)
-    spans: dict[int, Spans] = {}
+    run = Timeline(source.path)
     if "Counter_Name" in columns:
-        kernels = kernels_of(_long(table, lines, locale, spans), source.path)
+        _long(table, lines, locale, run)
     else:
-        launches = (_wide(row, locale, spans) for row in rows_of(table, lines))
-        kernels = kernels_of(launches, source.path)
-    if not kernels:
+        for row in rows_of(table, lines):
+            run.add(_wide(row, locale, run))
+    if not run.sums:
         raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
-    return MeasuredProfile(
-        kernels,
-        "rocprof",
-        (str(source.path),),
-        exchanges=_exchanges(kernels),
-        activity=activities(spans),
-    )
-
-
-def _exchanges(kernels: tuple[MeasuredKernel, ...]) -> tuple[Transfer, ...]:
-    return tuple(
-        Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
-    )
+    return run.profile("rocprof", run.kernels())
 
 
 def _clean(name: str) -> str:
@@ -200,18 +180,18 @@ def _clean(name: str) -> str:
 
 
 def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
-    kernels = []
+    run = Timeline(source.path)
     for row in rows_of(table, lines):
         calls, total = row.number("Calls", locale), row.number("TotalDurationNs", locale)
         if calls is None or total is None or calls != int(calls):
-            raise DataFileError(f"{table.at(row.line)}: the row has no calls or no duration.")
+            raise DataFileError(f"{row.where}: the row has no calls or no duration.")
         mean = row.number("AverageNs", locale) if "AverageNs" in table.columns else None
         if mean is not None and abs(mean * calls - total) > 0.01 * total + calls:
             raise DataFileError(
-                f"{table.at(row.line)}: total, calls and average of the row don't agree. The file "
+                f"{row.where}: total, calls and average of the row don't agree. The file "
                 "is damaged, or its columns were mixed up."
             )
-        kernels.append(
+        run.add(
             MeasuredKernel(
                 _clean(row["Name"]),
                 int(calls),
@@ -220,32 +200,25 @@ def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> M
                 missing={"flops": MISSING_WORK, "dram": MISSING_BYTES},
             )
         )
-    if not kernels:
+    if not run.sums:
         raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
-    hosted = [each for each in kernels if re.match(r"(hip|hsa_|__hip)[A-Z_]", each.name)]
-    if hosted:
-        raise DataFileError(
-            f"{source.path}: these are calls of the host ({hosted[0].name}), not kernels. Read the "
-            "file of kernel statistics: results.stats.csv or *_kernel_stats.csv."
-        )
-    found = kernels_of(kernels)
-    return MeasuredProfile(found, "rocprof", (str(source.path),), exchanges=_exchanges(found))
+    for name, *_ in run.sums:
+        if re.match(r"(hip|hsa_|__hip)[A-Z_]", name):
+            raise DataFileError(
+                f"{source.path}: these are calls of the host ({name}), not kernels. Read the "
+                "file of kernel statistics: results.stats.csv or *_kernel_stats.csv."
+            )
+    return run.profile("rocprof", run.kernels())
 
 
 def _copies(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
     """Read a trace of copies (rocprofv3 --memory-copy-trace)."""
-    kept: dict[str, list[float]] = {}
-    spans = Spans()
+    run = Timeline(source.path)
     for row in rows_of(table, lines):
         start, end = _interval(row, locale)
-        spans.add(start, end, kernel=False)
-        one = kept.setdefault(direction(row["Direction"]), [0, 0.0])
-        one[0] += 1
-        one[1] += end - start
-    copies = tuple(Transfer(name, int(count), time) for name, (count, time) in kept.items())
-    return MeasuredProfile(
-        (), "rocprof", (str(source.path),), copies=copies, activity=(spans.activity(0),)
-    )
+        run.busy(start, end, kernel=False)
+        run.copy(direction(row["Direction"]), end - start)
+    return run.profile("rocprof", ())
 
 
 def _interval(row: Row, locale: Locale) -> tuple[float, float]:
@@ -255,9 +228,9 @@ def _interval(row: Row, locale: Locale) -> tuple[float, float]:
     start = row.number(begin, locale) if begin else None
     end = row.later(last, begin, locale) if begin and last else None
     if start is None or end is None:
-        raise DataFileError(f"{row.table.at(row.line)}: the row has no begin or no end.")
+        raise DataFileError(f"{row.where}: the row has no begin or no end.")
     if end < start:
-        raise DataFileError(f"{row.table.at(row.line)}: the kernel ends before it begins.")
+        raise DataFileError(f"{row.where}: the kernel ends before it begins.")
     return start * 1e-9, end * 1e-9
 
 
@@ -271,39 +244,36 @@ def _facts(row: Row) -> dict[str, Any]:
     return {key: text for key, text in (("grid", grid), ("block", block)) if text}
 
 
-def _timed(row: Row, locale: Locale, name: str, spans: dict[int, Spans]) -> float | None:
+def _timed(row: Row, locale: Locale, name: str, run: Timeline) -> float | None:
     if not set(row.table.columns) & set(_ENDS):
         return None
     start, end = _interval(row, locale)
     device = re.search(r"\d+", row.get("gpu-id", "Agent_Id", "GPU_ID"))
-    found = spans.setdefault(int(device[0]) if device else 0, Spans())
-    found.add(start, end, kernel=not is_exchange(name))
+    run.busy(start, end, int(device[0]) if device else 0, kernel=not is_exchange(name))
     return end - start
 
 
-def _wide(row: Row, locale: Locale, spans: dict[int, Spans]) -> MeasuredKernel:
+def _wide(row: Row, locale: Locale, run: Timeline) -> MeasuredKernel:
     name = _clean(row.get("KernelName", "Kernel_Name"))
     counted = {
         column: value
         for column in row.table.header
         if is_counter(column) and (value := row.number(column, locale)) is not None
     }
-    return kernel_of(name, _timed(row, locale, name, spans), counted, _facts(row))
+    return kernel_of(name, _timed(row, locale, name, run), counted, _facts(row))
 
 
-def _long(
-    table: Table, lines: Lines, locale: Locale, spans: dict[int, Spans]
-) -> list[MeasuredKernel]:
+def _long(table: Table, lines: Lines, locale: Locale, run: Timeline) -> None:
     """Read a row for each counter (rocprofv3)."""
     found: dict[tuple[str, ...], tuple[str, float | None, dict[str, float], dict[str, Any]]] = {}
     for row in rows_of(table, lines):
         name = _clean(row.get(*_NAMES))
         key = (row.get("Dispatch_Id", "Correlation_Id"), row.get("Process_Id"), row.get("Agent_Id"))
         if key not in found:
-            found[key] = (name, _timed(row, locale, name, spans), {}, _facts(row))
+            found[key] = (name, _timed(row, locale, name, run), {}, _facts(row))
         value, counter = row.number("Counter_Value", locale), row["Counter_Name"].strip()
         if found[key][0] != name:
-            raise DataFileError(f"{table.at(row.line)}: two kernels have one dispatch.")
+            raise DataFileError(f"{row.where}: two kernels have one dispatch.")
         if value is not None:
             counted = found[key][2]
             # One row for each part of the device, where a counter is not a sum already.
@@ -314,4 +284,5 @@ def _long(
             f"{table.source.path}: the last kernel has {len(sets[-1])} of {len(sets[-2])} "
             "counters. The file is cut off; collect again."
         )
-    return [kernel_of(*each) for each in found.values()]
+    for each in found.values():
+        run.add(kernel_of(*each))

@@ -8,14 +8,19 @@ import gzip
 import lzma
 import math
 import re
+import tomllib
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.records import DATA
+
+# Profiles that come with the package.
+FOLDER = DATA / "profiles"
 
 # Lines of a file: number from 1, text without its end, and whether it had one.
 Lines = Iterator[tuple[int, str, bool]]
@@ -28,31 +33,18 @@ _PACKED, _SUSPICIOUS = 200, 4 * 2**20
 _CHUNK = 2**18
 SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
-# Endings of binary reports, and how each becomes text.
-_EXPORTS = {
-    ".ncu-rep": "ncu --import {name} --csv --page raw > profile.csv",
-    ".nsight-cuprof-report": "ncu --import {name} --csv --page raw > profile.csv",
-    ".nsys-rep": "nsys export --type sqlite {name}",
-    ".qdrep": "nsys export --type sqlite {name}",
-    ".qdstrm": "nsys export --type sqlite {name}",
-    ".nvvp": "nvprof --import-profile {name} --csv",
-    ".pftrace": "rocprofv3 --output-format csv ...",
-    ".proto": "rocprofv3 --output-format csv ...",
-    ".data": "perf stat -o profile.txt ... (perf record samples, it does not count)",
-    ".zip": "unzip {name}",
-    ".zst": "unzstd {name}",
-    ".xz": "unxz {name}",
-    ".bz2": "bunzip2 {name}",
-}
+# Endings of reports that are binary whatever they hold.
 _REPORTS = (".ncu-rep", ".nsight-cuprof-report", ".nsys-rep", ".qdrep", ".qdstrm", ".nvvp")
-_MAGIC = {
-    b"PK\x03\x04": ".zip",
-    b"\x28\xb5\x2f\xfd": ".zst",
-    b"\xfd7zXZ": ".xz",
-    b"BZh": ".bz2",
-    b"PERFILE2": ".data",
-    b"NVR\x00": ".ncu-rep",
-}
+
+
+def known(tool: str) -> dict[str, Any]:
+    """Return what is known of a profiler, or of "files": `data/profilers/tools.toml`."""
+    return dict(_tools()[tool])
+
+
+@cache
+def _tools() -> dict[str, Any]:
+    return tomllib.loads((DATA / "profilers" / "tools.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,8 @@ class Source:
         """
         size = max(self.path.stat().st_size, 1)
         seen = 0
-        with self._opened() as file:
+        opened = gzip.open if self.packed else open
+        with cast("IO[bytes]", opened(self.path, "rb")) as file:
             try:
                 while chunk := file.read(_CHUNK):
                     seen += len(chunk)
@@ -115,11 +108,6 @@ class Source:
                 raise DataFileError(
                     f"{self.path}: the gzip file is damaged or cut off ({error}). Copy it again."
                 ) from error
-
-    def _opened(self) -> IO[bytes]:
-        # The one who reads it closes it.
-        opened = gzip.open if self.packed else open
-        return cast("IO[bytes]", opened(self.path, "rb"))
 
     def text(self) -> Iterator[str]:
         """Yield pieces of its text.
@@ -210,13 +198,15 @@ def _head(file: Path, *, packed: bool, size: int = 2**16) -> bytes:
 
 
 def _refuse_binary(file: Path, head: bytes) -> None:
-    ending = next((end for magic, end in _MAGIC.items() if head.startswith(magic)), "")
+    files = known("files")
+    magic = files["magic"].items()
+    ending = next((end for sign, end in magic if head.startswith(sign.encode("latin-1"))), "")
     name = file.name.removesuffix(".gz")
     if not ending and not head.startswith(SQLITE) and b"\0" in head[:4096] and not _wide(head):
         ending = "binary"
     ending = next((end for end in _REPORTS if name.endswith(end)), ending)
-    if ending in _EXPORTS:
-        command = _EXPORTS[ending].format(name=file.name)
+    if ending in files["exports"]:
+        command = files["exports"][ending].format(name=file.name)
         raise DataFileError(f"{file}: this is a binary report. Export it first: {command}")
     if ending:
         raise DataFileError(
@@ -299,19 +289,14 @@ class Locale:
         return value
 
 
-_GRAMMARS: dict[tuple[str, str], re.Pattern[str]] = {}
-
-
+@cache
 def _grammar(thousands: str, decimal: str) -> re.Pattern[str]:
-    key = (thousands, decimal)
-    if key not in _GRAMMARS:
-        group = re.escape(thousands + _SPACES)
-        # One sign throughout, and three digits after each.
-        _GRAMMARS[key] = re.compile(
-            rf"(?P<whole>[+-]?(?:\d+|\d{{1,3}}(?:(?P<sign>[{group}])\d{{3}})(?:(?P=sign)\d{{3}})*))"
-            rf"(?:{re.escape(decimal)}(?P<part>\d*))?(?P<power>(?:[eE][+-]?\d+)?)"
-        )
-    return _GRAMMARS[key]
+    group = re.escape(thousands + _SPACES)
+    # One sign throughout, and three digits after each.
+    return re.compile(
+        rf"(?P<whole>[+-]?(?:\d+|\d{{1,3}}(?:(?P<sign>[{group}])\d{{3}})(?:(?P=sign)\d{{3}})*))"
+        rf"(?:{re.escape(decimal)}(?P<part>\d*))?(?P<power>(?:[eE][+-]?\d+)?)"
+    )
 
 
 ENGLISH, GERMAN = Locale(",", "."), Locale(".", ",")
@@ -353,21 +338,13 @@ def find_locale(
             )
     if "," in fractions or "." in thousands:
         return GERMAN
-    if "." in fractions or "," in thousands or "," in either:
-        # Profilers print English unless something says otherwise.
-        if "." in either and "." not in fractions and "," not in thousands and not english:
-            raise _both(where, either["."])
-        return ENGLISH
-    if "." in either and not english:
-        raise _both(where, either["."])
+    # Profilers print English unless something says otherwise.
+    if "." in either and not ("." in fractions or "," in thousands or english):
+        raise DataFileError(
+            f"{where}: {either['.']!r} could be a fraction or thousands, and nothing in the file "
+            'decides. Say decimal="." or decimal=",".'
+        )
     return ENGLISH
-
-
-def _both(where: str, cell: str) -> DataFileError:
-    return DataFileError(
-        f"{where}: {cell!r} could be a fraction or thousands, and nothing in the file decides. "
-        'Say decimal="." or decimal=",".'
-    )
 
 
 def _weigh(
@@ -511,6 +488,11 @@ class Row:
     cells: list[str]
     cut: bool = False
 
+    @property
+    def where(self) -> str:
+        """File and line, for a message."""
+        return self.table.at(self.line)
+
     def __getitem__(self, column: str) -> str:
         return self._cell(self.table.columns[column])
 
@@ -518,7 +500,7 @@ class Row:
         # A share or a deviation at the end does no harm, since nobody asks for it.
         if self.cut and place == len(self.cells) - 1:
             raise DataFileError(
-                f"{self.table.at(self.line)}: the file ends within the line, so its last number "
+                f"{self.where}: the file ends within the line, so its last number "
                 "may be cut off. If it is whole, end the line."
             )
         return self.cells[place]
@@ -538,7 +520,7 @@ class Row:
         end, begin = (self.cells[self.table.columns[each]].strip() for each in (column, earlier))
         if not (begin.isdigit() and end.isdigit() and len(end) >= len(begin)):
             return self.number(column, locale)
-        return checked_number(end, locale, self.table.at(self.line), column)
+        return checked_number(end, locale, self.where, column)
 
     def number(self, column: str, locale: Locale) -> float | None:
         """Return a cell as a number that is not negative; None if it is empty.
@@ -548,7 +530,7 @@ class Row:
         DataFileError
             If it is no number, or negative; names file and line.
         """
-        return checked_number(self[column], locale, self.table.at(self.line), column)
+        return checked_number(self[column], locale, self.where, column)
 
 
 def checked_number(text: str, locale: Locale, where: str, column: str) -> float | None:
@@ -640,12 +622,8 @@ def rows_of(
                 f"{table.at(number)}: the row must have {wide} cells, and {got}.{cut} Export it "
                 "again."
             )
-        unsure = not ended and not line.rstrip().endswith('"') and _numeric(cells[-1])
+        unsure = not ended and not line.rstrip().endswith('"') and cells[-1].strip()[-1:].isdigit()
         yield Row(table, number, cells, unsure)
-
-
-def _numeric(cell: str) -> bool:
-    return bool(cell.strip()) and cell.strip()[-1].isdigit()
 
 
 def locale_of(
