@@ -36,7 +36,7 @@ from mlsim import Engine
 PROMPT, BATCHES = 2048, 64
 SEVERAL = 100_000
 WITHIN = 1.0  # seconds for that many
-LONGEST = 7000  # tokens of a prompt, so many that none is remembered when it comes again
+LONGEST = 7000  # tokens of a prompt
 
 # A worker makes its tool ready, and then answers each line with seconds per call.
 WORKER = """
@@ -60,16 +60,18 @@ from mlsim import Engine, Hardware, Models
 model, device, asked = Models.Llama3_8B, Hardware.Cloud.H100, count()
 def ask(batch):
     serving = Engine.serve(model=model, hardware=device, batch_size=batch, prompt_tokens={prompt},
-                           check_memory=False)
+                           check_memory={check})
     {read}
 """
 VALUES = 'serving.value("time_to_first_token"), serving.value("time_per_output_token")'
+FOUR = f'{VALUES}, serving.value("decode_throughput"), serving.value("memory_required")'
 QUANTITIES = "serving.time_to_first_token, serving.time_per_output_token"
 # What is compared: ours, with whom, and how many times as fast it should be.
 COMPARED = {
     "one service, both latencies with units": ("mlsim, quantities", "mlsysim", 1.0),
-    "one service, both latencies": ("mlsim", "LLM-Viewer", 3.0),
-    "the same, new each time": ("mlsim, new", "LLM-Viewer", 0.0),
+    "one service, both latencies": ("mlsim", "LLM-Viewer", 1.5),
+    "the same, another prompt each time": ("mlsim, new", "LLM-Viewer", 1.5),
+    "and throughput and memory, checked": ("mlsim, four", "LLM-Viewer", 1.0),
 }
 
 # mlsysim's quantities are made when it solves.
@@ -143,9 +145,10 @@ def one(rival: str | None, viewer: Path | None, repeats: int) -> dict[str, float
     home = Path.home()
     new = f"next(asked) % {LONGEST} + 1"
     ours = {
-        "mlsim": OURS.format(prompt=PROMPT, read=VALUES),
-        "mlsim, quantities": OURS.format(prompt=PROMPT, read=QUANTITIES),
-        "mlsim, new": OURS.format(prompt=new, read=VALUES),
+        "mlsim": OURS.format(prompt=PROMPT, read=VALUES, check=False),
+        "mlsim, quantities": OURS.format(prompt=PROMPT, read=QUANTITIES, check=False),
+        "mlsim, new": OURS.format(prompt=new, read=VALUES, check=False),
+        "mlsim, four": OURS.format(prompt=new, read=FOUR, check=True),
     }
     ways = {name: (sys.executable, setup, 500, home) for name, setup in ours.items()}
     if rival:

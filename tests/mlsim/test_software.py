@@ -28,7 +28,7 @@ from mlsim.software import (
 )
 from mlsim.solvers.calibrated import cycles_of
 from mlsim.solvers.forward.profile import Profile
-from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.steps import step_question
 
 CALIBRATED: dict[str, Any] = {"estimate": "calibrated"}
 NETWORK: dict[str, Any] = {**CALIBRATED, "model": "ResNet50", "hardware": "A100"}

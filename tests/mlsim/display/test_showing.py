@@ -23,7 +23,7 @@ from mlsim.measured import (
     serving_measurements,
     training_measurements,
 )
-from mlsim.solvers.serving.result_names import RESULTS
+from mlsim.solvers.serving.steps import RESULTS
 from mlsim.values import quantity
 from mlsim.zoo import resolve
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mlsim import Engine
-from mlsim.solvers.serving.validate import service
+from mlsim.solvers.serving.checks import requested, service
 from mlsim.solvers.training.checks import Asked
 
 QUESTIONS = (
@@ -49,7 +49,7 @@ def test_a_run_and_a_service_have_the_defaults_of_their_doors() -> None:
     door = defaults(Engine.train)
     assert {name: door[name] for name in own} == own
     assert set(door) - set(own) == {"search", "check_memory"}
-    served, door = defaults(service), defaults(Engine.serve)
+    served, door = defaults(service) | defaults(requested), defaults(Engine.serve)
     for name in ("block_tokens", "chunk_tokens", "reserve", "estimate"):
         assert served[name] == door[name]
     # What another door takes, too, it has from there, but for these.

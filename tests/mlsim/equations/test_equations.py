@@ -33,7 +33,7 @@ from mlsim.solvers.footprint.footprint import equations_by
 from mlsim.solvers.forward.configuration import SOLVER
 from mlsim.solvers.forward.kinds import CALIBRATED_SOLVER, with_cache
 from mlsim.solvers.gemm.layer import equations_for as layer_equations
-from mlsim.solvers.serving.phase import equations_for
+from mlsim.solvers.serving.steps import equations_for
 from mlsim.units import DEFINITIONS
 from mlsim.values import quantity
 

@@ -1,100 +1,97 @@
 """What doors are asked about a service by keyword, turned into a checked question.
 
-`serve` and `load` hand on all that they are asked, as a copy of `locals()` has it by name; `plan`
-asks for one layout after another.
+`serve` and `load` hand on all that they are asked, as a copy of `locals()` has it by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.solvers.formats import formats
+from mlsim.solvers.serving.checks import configured, requested
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.switch_checks import Asked
-from mlsim.solvers.serving.validate import service
 from mlsim.workloads.requests import Requests, Speculation
-from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.steps import SIZES, Parallelism
 from mlsim.workloads.traces import cached_tokens
 from mlsim.zoo import resolve
 
 # In place of a share: what a trace says of each prompt.
 TRACE = "trace"
-# Keywords of what is switched on, sizes of the layout, formats, and what a service takes as it is.
+# Keywords of what is switched on, and of what no request changes.
 SWITCHES = (
-    "prefix_share",
-    "prefix_count",
-    "speculation",
-    "offload",
-    "adapters",
-    "adapter_count",
+    *("prefix_share", "prefix_count", "speculation", "offload", "adapters", "adapter_count"),
 )
-_SIZES = ("tensor", "pipeline", "data", "context", "expert")
-_FORMATS = ("precision", "weights", "activations", "kv_cache")
-_AS_THEY_ARE = (
-    "model",
-    "hardware",
-    "batch_size",
-    "prompt_tokens",
-    "output_tokens",
-    "block_tokens",
-    "chunk_tokens",
-    "reserve",
-    "estimate",
-    "software",
-    "expert_imbalance",
-    "given",
+_CONFIGURATION = itemgetter(
+    *("model", "hardware", "precision", "weights", "activations", "kv_cache", "estimate"),
+    *("software", "expert_imbalance", *(f"{size}_parallel" for size in SIZES)),
 )
 
 
-def service_of(keywords: Mapping[str, Any]) -> tuple[Service, Asked]:
-    """Return the service that a door is asked about, and what is switched on in it.
-
-    Parameters
-    ----------
-    keywords
-        By name, model and hardware as records. `parallelism`, in place of the sizes of a layout,
-        is one that was made already.
+def service_of(keywords: Mapping[str, Any]) -> Service:
+    """Return the service that a door is asked about, by keyword; model and hardware are records.
 
     Raises
     ------
     MlsimError
         As `Engine.serve`.
     """
-    hardware, model = keywords["hardware"], keywords["model"]
-    device = hardware if isinstance(hardware, Device) else hardware.device
+    of = _CONFIGURATION(keywords)
+    try:
+        configuration = _configured(*of)
+    except TypeError:
+        # What can't be hashed is refused in words, or asked of once.
+        configuration = _configured.__wrapped__(*of)
+    share, *others = switches = [keywords[name] for name in SWITCHES]
+    switched = {}
+    if type(share) is not float or share or any(each is not None for each in others):
+        switched = dict(zip(SWITCHES, switches, strict=True))
+        switched["speculation"] = with_draft(switched["speculation"])
+    return requested(
+        configuration,
+        batch_size=keywords["batch_size"],
+        prompt_tokens=keywords["prompt_tokens"],
+        output_tokens=keywords["output_tokens"],
+        block_tokens=keywords["block_tokens"],
+        chunk_tokens=keywords["chunk_tokens"],
+        reserve=keywords["reserve"],
+        given=keywords["given"],
+        **switched,
+    )
+
+
+@lru_cache(maxsize=256, typed=True)
+def _configured(*asked: Any) -> Service:
+    """Return what all requests of a configuration share, checked once."""
+    model, hardware, *kinds, estimate, software, imbalance = asked[: -len(SIZES)]
     chosen = formats(
-        *(keywords.get(name) for name in _FORMATS),
-        device=device,
+        *kinds,
+        device=hardware if isinstance(hardware, Device) else hardware.device,
         released=model.released,
         stated=model.stated_format,
     )
-    on = _switched(device, **{name: keywords[name] for name in SWITCHES})
-    layout = keywords.get("parallelism") or Parallelism(
-        **{size: keywords[f"{size}_parallel"] for size in _SIZES}
+    return configured(
+        model=model,
+        hardware=hardware,
+        formats=chosen,
+        parallelism=Parallelism(**dict(zip(SIZES, asked[-len(SIZES) :], strict=True))),
+        estimate=estimate,
+        software=software,
+        expert_imbalance=imbalance,
     )
-    known = {name: keywords[name] for name in _AS_THEY_ARE if name in keywords}
-    return service(**known, formats=chosen, parallelism=layout, switches=on), on
 
 
-def _switched(device: Device, *, speculation: Any, **others: Any) -> Asked:
-    """Return what is switched on, with the draft's record and its formats.
-
-    Raises
-    ------
-    MlsimError
-        If there is no such draft, or the device can't compute in its format.
-    """
-    drafted = None
+def with_draft(speculation: Any) -> Any:
+    """Return speculation with the record of its draft."""
     if isinstance(speculation, Speculation) and speculation.draft is not None:
-        draft = resolve.transformer(speculation.draft)
-        speculation = replace(speculation, draft=draft)
-        drafted = formats(speculation.precision, device=device, released=draft.released)
-    return Asked(speculation=speculation, draft_formats=drafted, **others)
+        return replace(speculation, draft=resolve.transformer(speculation.draft))
+    return speculation
 
 
 def with_prefixes(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlsim.engine.keywords import service_of
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
 from mlsim.measured.failures_and_prices import TERMS, Price, prices
@@ -15,6 +14,7 @@ from mlsim.solvers.formats import formats
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.planned import OBJECTIVES
 from mlsim.solvers.plan.pools import Between, paired
+from mlsim.solvers.serving.checks import service
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler
 from mlsim.systems.system import link_rate
@@ -132,18 +132,24 @@ class Search:
         # Guesses and offload are for what decodes.
         own = {"speculation": None, "offload": None, "output_tokens": 1} if prefill else {}
         there = system.devices if system else 1
-        layouts = list(self._layouts(self.how["model"], there))
+        model = self.how["model"]
+        layouts = list(self._layouts(model, there))
         if not layouts:
             why = f"has {there} device(s): too few for context_parallel and pipeline_parallel"
             yield Refused(None, device.name, why)
         for layout in layouts:
-            hardware = system if system and layout.devices > 1 else device
-            asked = {**self.how, **own, "hardware": hardware, "precision": precision}
-            asked["batch_size"] = layout.data
-            asked |= {"parallelism": layout}
-            asked |= {"expert_imbalance": self.imbalance if layout.expert > 1 else 1.0}
             try:
-                made, _ = service_of(asked)
+                chosen = formats(
+                    precision, device=device, released=model.released, stated=model.stated_format
+                )
+                made = service(
+                    **{**self.how, **own},
+                    hardware=system if system and layout.devices > 1 else device,
+                    formats=chosen,
+                    parallelism=layout,
+                    expert_imbalance=self.imbalance if layout.expert > 1 else 1.0,
+                    batch_size=layout.data,
+                )
             except MlsimError as error:
                 name = f"{layout.devices} x {device.name}, {precision or 'as released'}"
                 yield Refused(None, name, str(error))

@@ -206,12 +206,12 @@ def load(
         raise WrongKindError(
             f"{served.name} is an encoder: it generates nothing. Engine.serve tells its pass."
         )
-    asked, on = service_of(keywords)
+    asked = service_of(keywords)
     if prefill is None:
         return LoadedService(Loaded(asked, coming, rule, pace))
     from mlsim.engine.split import split_loaded
 
-    return split_loaded(asked, prefill, on, coming, rule, rate=pace)
+    return split_loaded(asked, prefill, coming, rule, rate=pace)
 
 
 # Arguments that count only where requests arrive in some of the ways, and why not in others.

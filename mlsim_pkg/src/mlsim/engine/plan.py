@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.keywords import SWITCHES
+from mlsim.engine.keywords import SWITCHES, with_draft
 from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
@@ -29,7 +29,6 @@ from mlsim.solvers.plan.planned import Planned, nearest_of, planned
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.spread_checks import check_number
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
@@ -154,7 +153,7 @@ def plan(
     check("estimate", estimate)
     served = resolve.transformer(model)
     one_arrival({"rate": rate, "users": users})
-    check_number(expert_imbalance)
+    check("expert_imbalance", expert_imbalance)
     goals = _goals(
         (rate, users, think_time),
         *(time_to_first_token, time_per_output_token, prompt_tokens, output_tokens),
@@ -171,7 +170,7 @@ def plan(
     how = {name: keywords[name] for name in ("reserve", "estimate", "software", *SWITCHES)}
     how |= {
         "model": served,
-        "batch_size": 1,
+        "speculation": with_draft(speculation),
         "prompt_tokens": int(goals.prompt_tokens),
         "output_tokens": int(goals.output_tokens),
     }

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.keywords import service_of
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.fit import Question, Row, question, rows
 from mlsim.solvers.serving.fit_report import as_table, assumptions
-from mlsim.solvers.serving.remembered import Remembered
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
-from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.requests import Offload, Speculation
 from mlsim.workloads.steps import Parallelism
@@ -27,53 +21,7 @@ from mlsim.zoo import resolve
 if TYPE_CHECKING:
     import pandas
 
-_Serve = TypeVar("_Serve", bound=Callable[..., Serving])
 
-# What is asked in words and numbers, of records: none of it can change. An array can.
-_LASTING = frozenset((int, float, str, NoneType, Transformer, Device, System, Cluster))
-# Requests that are remembered.
-_MOST = 256
-
-
-def _remembering(serve: _Serve) -> _Serve:
-    """Return `serve` as it answers a request that was asked before, of another batch.
-
-    What was found right of a request is right of it for any batch, but for quantities that
-    are given, which may contradict one.
-    """
-    remembered: dict[Any, Remembered] = {}
-
-    @wraps(serve)
-    def answer(*args: Any, **asked: Any) -> Serving:
-        if args:
-            return serve(*args, **asked)  # refused
-        _resolve(asked)
-        rest = {**asked}
-        batch, check = rest.pop("batch_size", 1), rest.pop("check_memory", True)
-        # True and 1.0 equal 1, but may not stand for it.
-        kinds = (*map(type, rest.values()),)
-        key = (kinds, *rest.items()) if _LASTING.issuperset(kinds) else None
-        before = remembered.get(key)
-        if before:
-            return before.answer(validate("batch_size", batch, whole=True), check_memory=check)
-        found = serve(**asked)
-        if key and not found.service.given:
-            if len(remembered) >= _MOST:
-                remembered.clear()
-            remembered[key] = Remembered(found.service)
-        return found
-
-    return cast(_Serve, answer)
-
-
-def _resolve(asked: dict[str, Any]) -> None:
-    """Put records in place of names, behind which another file may lie the next time."""
-    for name, find in (("hardware", resolve.cluster), ("model", resolve.transformer)):
-        if type(asked.get(name)) is str and {"model", "hardware"} <= asked.keys():
-            asked[name] = find(asked[name])
-
-
-@_remembering
 def serve(
     model: Model | str,
     hardware: Device | System | Cluster | str,
@@ -204,12 +152,12 @@ def serve(
     """
     keywords = dict(locals())  # all that was asked, by name
     keywords |= {"hardware": resolve.cluster(hardware), "model": resolve.transformer(model)}
-    asked, on = service_of(keywords)
+    asked = service_of(keywords)
     if prefill is None:
         return Serving(asked, check_memory=check_memory)
     from mlsim.engine.split import split_serving
 
-    return split_serving(asked, prefill, on, check_memory=check_memory)
+    return split_serving(asked, prefill, check_memory=check_memory)
 
 
 def fit(

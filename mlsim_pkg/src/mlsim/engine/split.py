@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.solvers.question import Origin
+from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.pools import Pools, pools_of
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.split import SplitServing
-from mlsim.solvers.serving.switch_checks import Asked
-from mlsim.solvers.serving.validate import service
 from mlsim.systems.pools import PrefillPool
 from mlsim.systems.system import link_rate
 from mlsim.zoo import resolve
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.requests import Requests
 
 
-def split_serving(decode: Service, pool: Any, on: Asked, *, check_memory: bool) -> SplitServing:
+def split_serving(decode: Service, pool: Any, *, check_memory: bool) -> SplitServing:
     """Return the answer for devices that decode, beside a pool that reads their prompts.
 
     Raises
@@ -30,13 +29,12 @@ def split_serving(decode: Service, pool: Any, on: Asked, *, check_memory: bool) 
     MlsimError
         As `Engine.serve`.
     """
-    return SplitServing(split_pools(decode, pool, on), check_memory=check_memory)
+    return SplitServing(split_pools(decode, pool), check_memory=check_memory)
 
 
 def split_loaded(
     decode: Service,
     pool: Any,
-    on: Asked,
     requests: Requests,
     rule: Scheduler,
     *,
@@ -52,12 +50,12 @@ def split_loaded(
     from mlsim.solvers.arrivals.split import SplitLoaded, SplitLoadedService
 
     # How long answers are is for the requests to say.
-    both = split_pools(replace(decode, output_tokens=2.0), pool, on)
+    both = split_pools(replace(decode, output_tokens=2.0), pool)
     return SplitLoadedService(SplitLoaded(both.decode, requests, rule, rate, pools=both))
 
 
-def split_pools(decode: Service, pool: Any, on: Asked) -> Pools:
-    """Return two pools, which are asked alike; `on` is what is switched on.
+def split_pools(decode: Service, pool: Any) -> Pools:
+    """Return two pools, which are asked alike.
 
     Raises
     ------
@@ -80,6 +78,7 @@ def split_pools(decode: Service, pool: Any, on: Asked) -> Pools:
     hardware = decode.system or decode.device
     if pool.hardware is not None:
         hardware = resolve.cluster(pool.hardware)
+    on = decode.switches
     # Guesses and offload are for what decodes; what is cached, and adapters, are for both.
     prefill = service(
         model=decode.model,
@@ -95,7 +94,10 @@ def split_pools(decode: Service, pool: Any, on: Asked) -> Pools:
         estimate=decode.estimate,
         software=decode.software,
         expert_imbalance=decode.expert_imbalance if pool.expert_parallel > 1 else 1.0,
-        switches=replace(on, speculation=None, draft_formats=None, offload=None),
+        prefix_share=on.prefix_share,
+        prefix_count=on.prefix_count,
+        adapters=on.adapters,
+        adapter_count=on.adapter_count if on.adapters else None,
     )
     # Devices that only decode work on one token of each sequence at a time.
     most = getattr(decode.batch_size, "max", lambda: decode.batch_size)()

@@ -32,8 +32,8 @@ from mlsim.quantities import term
 from mlsim.records.rows import Published
 from mlsim.software import Software
 from mlsim.solvers.formats import formats
+from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.systems.schedulers import scheduler
 from mlsim.values import Origin, literal, quantity

@@ -26,8 +26,8 @@ from mlsim.solvers.footprint import surroundings
 from mlsim.solvers.footprint.surroundings import Entry, Weights
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.load import Load
+from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.validate import service
 from mlsim.values import literal
 from mlsim.workloads.model import Model
 from mlsim.workloads.steps import Parallelism

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     from mlsim.solvers.anatomy.limits import EPOCHS
     from mlsim.solvers.footprint.footprint import FOOTPRINT
     from mlsim.solvers.forward.configuration import SOLVER, lookups
-    from mlsim.solvers.serving.phase import SERVING, SPREAD
+    from mlsim.solvers.serving.steps import SERVING, SPREAD
     from mlsim.solvers.training.equations import NETWORK_TRAINING, TRAINING
     from mlsim.solvers.training.optimal_size import OPTIMAL
 

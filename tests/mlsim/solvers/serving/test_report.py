@@ -16,10 +16,8 @@ from mlsim.equations import EQUATIONS
 from mlsim.errors import DoesNotFitError, UnknownNameError, WrongKindError
 from mlsim.quantities import term
 from mlsim.records.references import references
-from mlsim.solvers.serving.contexts import STEPS, WINDOWED_STEPS
-from mlsim.solvers.serving.phase import equations_for
-from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.steps import RESULTS, STEPS, WINDOWED_STEPS, equations_for
 from mlsim.workloads.steps import STEP_COLUMNS
 
 # As text and as data.

@@ -1,4 +1,4 @@
-"""A service asked in another way is the same: of many points, without NumPy, or asked again."""
+"""A service asked in another way is the same: of many points, without NumPy, or step by step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from sampled import sampled
 from services import MEMORY, NODE, TIMES, llama
 
 from mlsim import Engine, Hardware, LoRA, Models
-from mlsim.engine import serve as door
 from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
 from mlsim.solvers import question
 from mlsim.solvers.inputs import ESTIMATES
 from mlsim.solvers.serving import serving as serving_module
-from mlsim.solvers.serving.remembered import Remembered
-from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.steps import RESULTS
 from mlsim.values import quantity
 from mlsim.workloads import Offload, Speculation
 
@@ -127,7 +125,7 @@ def test_lists_equal_arrays(monkeypatch: pytest.MonkeyPatch, arguments: dict[str
     assert with_lists == (pytest.approx(values, rel=1e-12), shown)
 
 
-# Asked again: to the last digit as if for the first time.
+# Prepared for a configuration: as if each step was asked by itself.
 
 STEPS = (
     *("first_token_time", "middle_token_time", "last_token_time"),
@@ -152,7 +150,9 @@ def values(serving: Serving) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
-def test_any_service_is_as_if_asked_for_the_first_time(estimate: str) -> None:
+def test_any_service_is_as_if_asked_step_by_step(
+    estimate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Models and estimates, in several layouts; some a model does not have."""
     compared = 0
     for model, layout in sampled(itertools.product(LANGUAGE, LAYOUTS), 40):
@@ -162,9 +162,12 @@ def test_any_service_is_as_if_asked_for_the_first_time(estimate: str) -> None:
         except MlsimError:
             continue
         for batch in (1.0, 37.0, 1003.0):
-            again = Remembered(service).answer(batch, check_memory=False)
-            fresh = Serving(replace(service, batch_size=batch), check_memory=False)
-            assert values(again) == values(fresh), (model.key, layout, batch)
+            point = replace(service, batch_size=batch)
+            together = values(Serving(point, check_memory=False))
+            with monkeypatch.context() as alone:
+                alone.setattr(Serving, "_prepared", False)
+                apart = values(Serving(point, check_memory=False))
+            assert together == pytest.approx(apart, rel=1e-13), (model.key, layout, batch)
             compared += 1
     assert compared > 60
 
@@ -181,26 +184,16 @@ LARGE = {"model": Models.Llama3_70B, "hardware": NODE, "tensor_parallel": 8}
         {"prefix_share": [0.0, 0.5]},
         {"prompt_tokens": [10, 20]},
         {"memory_bandwidth": "3 TB/s"},
+        {"roofline_time": "1 ms", "device_batch": 3},
     ],
     ids=lambda each: next(iter(each)),
 )
-def test_what_is_switched_on_or_given_is_as_if_asked_for_the_first_time(
-    switched: dict[str, Any],
+def test_what_is_switched_on_or_given_is_as_if_asked_step_by_step(
+    switched: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = llama(**switched, batch_size=3)
-    again = Remembered(first.service)
-    for batch in (1.0, 70.0):
-        fresh = str(Serving(replace(first.service, batch_size=batch)))
-        assert str(again.answer(batch)) == fresh == str(llama(**switched, batch_size=int(batch)))
-
-
-def test_no_step_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = llama(batch_size=5, prompt_tokens=555).value("time_per_output_token")
-    monkeypatch.delattr(Serving, "_all_at_once")
-    monkeypatch.delattr(door, "service", raising=False)
-    again = llama(batch_size=5, prompt_tokens=555)
-    assert again.value("time_per_output_token") == before
-    assert again.prefill.value("latency") > 0
+    together = str(llama(**switched, batch_size=3))
+    monkeypatch.setattr(Serving, "_prepared", False)
+    assert together == str(llama(**switched, batch_size=3))
 
 
 def test_what_was_asked_before_lets_nothing_pass() -> None:
@@ -220,7 +213,7 @@ def test_what_was_asked_before_lets_nothing_pass() -> None:
             llama(**{**good, **bad})
 
 
-def test_what_can_change_is_not_remembered() -> None:
+def test_a_list_or_an_array_may_change_between_questions() -> None:
     prompts: Any = [100, 200]
     first = llama(prompt_tokens=prompts).value("time_to_first_token")
     prompts[1] = 300
@@ -229,10 +222,3 @@ def test_what_can_change_is_not_remembered() -> None:
     llama(prompt_tokens=array)
     array *= 2
     assert llama(prompt_tokens=array).value("time_to_first_token")[0] == pytest.approx(first[1])
-
-
-def test_so_many_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "_MOST", 3)
-    for prompt in range(1, 9):
-        for each in (prompt, 1):
-            assert llama(prompt_tokens=each).service.prompt_tokens == each

@@ -219,9 +219,9 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
         calibrated = measured == "calibrated"
         return equations.CALIBRATED_GIVABLE if calibrated else equations.TRAINING_GIVABLE
     if door.name in ("serve", "load"):
-        from mlsim.solvers.serving import result_names
+        from mlsim.solvers.serving import steps
 
-        return result_names.givable(measured)
+        return steps.givable(measured)
     if door.name == "gemm":
         from mlsim.solvers.gemm.layer import GIVABLE
 

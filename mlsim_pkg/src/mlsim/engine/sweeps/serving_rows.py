@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlsim.engine.sweeps.rows import REFUSED, Rows
-from mlsim.solvers.serving.validate import OUTPUT_TOKENS, too_long
+from mlsim.solvers.serving.checks import OUTPUT_TOKENS, too_long
 
 _PROMPT = 512
 

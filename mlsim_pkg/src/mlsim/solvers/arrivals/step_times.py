@@ -17,9 +17,9 @@ from mlsim.equations.arrivals import cache_room
 from mlsim.equations.switches import cache_saved, draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
 from mlsim.software import HOST, without_host
-from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
+from mlsim.solvers.serving.steps import step_question
 from mlsim.units import held
 from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.requests import Speculation

@@ -28,8 +28,8 @@ from mlsim.precision import Precision
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.forward.profile import Profile, solve
 from mlsim.solvers.inputs import validate
+from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.validate import service
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Network
 

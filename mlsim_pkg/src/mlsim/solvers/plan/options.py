@@ -13,9 +13,9 @@ from mlsim.errors import MlsimError, Suggesting, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
+from mlsim.solvers.serving.steps import step_question
 from mlsim.systems.schedulers import Scheduler
 from mlsim.values import Origin, literal, of_base
 from mlsim.values.attributes import count, result

@@ -10,10 +10,10 @@ from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS, precision as find
 from mlsim.solvers.formats import WIDE, Formats, formats
-from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.validate import service
+from mlsim.solvers.serving.steps import step_question
 from mlsim.systems import System
 from mlsim.units import held
 from mlsim.workloads.language import Transformer

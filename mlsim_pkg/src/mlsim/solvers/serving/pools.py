@@ -8,8 +8,8 @@ from typing import Any
 from mlsim.equations import arrivals, equations_of
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.solvers.question import Known, Origin, recorded
-from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.steps import step_question
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.steps import Parallelism

@@ -59,44 +59,51 @@ class Service(Suggesting):
     system: System | Cluster | None
     parallelism: Parallelism
     formats: Formats
-    estimate: str
-    batch_size: Any
-    prompt_tokens: Any
-    output_tokens: Any
-    block_tokens: float
-    chunk_tokens: float
-    reserve_share: float
-    given: Mapping[str, Any]
+    estimate: str = "roofline"
     # What runs it; of the calibrated estimate only.
     software: Software | None = None
-    # What is switched on: cached prefixes, speculation, memory of the host.
-    switches: Switches = OFF
     # Tokens of the busiest device with experts over the mean: a number, or "uniform".
     expert_imbalance: float | str = 1.0
-    # The operators on one device, with its peaks; all that no request changes.
-    table: OperatorTable[StepOperator] = field(init=False)
-    # What is known of model, device and layout, whatever the request.
-    base: Known = field(init=False)
+    batch_size: Any = 1.0
+    prompt_tokens: Any = 1.0
+    output_tokens: Any = 1.0
+    block_tokens: float = 16.0
+    chunk_tokens: float = 8192.0
+    reserve_share: float = 0.1
+    given: Mapping[str, Any] = field(default_factory=dict)
+    # What is switched on: cached prefixes, speculation, memory of the host.
+    switches: Switches = OFF
 
-    def __post_init__(self) -> None:
-        table = operators_table(self)
-        object.__setattr__(self, "table", table)
-        if "base" not in table.cache:
-            table.cache["base"] = known_of(self)
-            table.cache["variant"] = variant_of(self)
-        object.__setattr__(self, "base", table.cache["base"])
+    @cached_property
+    def table(self) -> OperatorTable[StepOperator]:
+        """The operators on one device, with its peaks; all that no request changes."""
+        return operators_table(self)
+
+    @cached_property
+    def base(self) -> Known:
+        """What is known of model, device and layout, whatever the request."""
+        cache = self.table.cache
+        if "base" not in cache:
+            cache["base"] = known_of(self)
+        found: Known = cache["base"]
+        return found
 
     @property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
-        found: frozenset[str] = self.table.cache["variant"]
+        cache = self.table.cache
+        if "variant" not in cache:
+            cache["variant"] = variant_of(self)
+        found: frozenset[str] = cache["variant"]
         return found | self.switches.variant if self.switches.on else found
 
-    def with_batch(self, batch_size: Any) -> Service:
-        """Return the same request for another batch: nothing is checked or made again."""
+    def requested(self, **sizes: Any) -> Service:
+        """Return the same configuration for another request of its kind, as `replace` would.
+
+        What no request changes is not looked up again, which takes as long as all answers.
+        """
         found = object.__new__(Service)
-        # As a copy of one that is frozen is made.
-        found.__dict__.update(self.__dict__, batch_size=batch_size)
+        found.__dict__.update(self.__dict__, **sizes)
         return found
 
     @property
@@ -181,7 +188,7 @@ class Service(Suggesting):
             # An encoder reads its batch at once.
             "chunk_tokens": self.chunk_tokens if self.model.decoder else float(UNLIMITED),
             "reserve_share": self.reserve_share,
-            **self.switched,
+            **(self.switched if self.switches is not OFF else {}),
             **self.given,
         }
 
@@ -206,6 +213,9 @@ class Service(Suggesting):
         InvalidValueError
             If arrays don't broadcast.
         """
+        sizes = (self.batch_size, self.prompt_tokens, self.output_tokens)
+        if self.switches is OFF and not (self.given or asked) and {*map(type, sizes)} == {float}:
+            return ()  # the usual case, first
         named = {
             "batch_size": self.batch_size,
             "prompt_tokens": self.prompt_tokens,

@@ -13,14 +13,23 @@ from mlsim.solvers.answer import DOES_NOT_FIT, Answer, Report, plain
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import ARRAYS, Question
 from mlsim.solvers.serving.capacity import longest_context
-from mlsim.solvers.serving.contexts import check_context, decode_contexts, filling_share
-from mlsim.solvers.serving.phase import step_question, steps_at_once, whole_question
-from mlsim.solvers.serving.result_names import MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving_load import load_of
 from mlsim.solvers.serving.serving_report import inputs, report, reported
 from mlsim.solvers.serving.speculated import Speculated, checked_step, round_question
 from mlsim.solvers.serving.step_profile import StepProfile
+from mlsim.solvers.serving.steps import (
+    MEMORY,
+    RESULTS,
+    WHOLE,
+    Prepared,
+    check_context,
+    decode_contexts,
+    filling_share,
+    prepared,
+    step_question,
+    whole_question,
+)
 from mlsim.units import held
 from mlsim.values.attributes import count, result
 
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
 
 PARTS = ("prefill", "decode", "speculation")
+_TIMES = frozenset(("time_to_first_token", *WHOLE))
 
 
 class Serving(Answer):
@@ -46,28 +56,21 @@ class Serving(Answer):
     """
 
     noun, variable, first = "service", "serving", "generation_latency"
+    # Of the answer: () for one point.
+    shape: tuple[int, ...] = ()
 
-    def __init__(
-        self,
-        service: Service,
-        *,
-        check_memory: bool = True,
-        ready: dict[str, float] | None = None,
-    ) -> None:
+    def __init__(self, service: Service, *, check_memory: bool = True) -> None:
         super().__init__(check_memory=check_memory)
         self.service = service
-        # Times of steps are computed together, if `ready` does not have them.
-        if ready is None and not self.shape and not self._speculates:
-            ready = self._all_at_once()
-        self._values = ready or {}
-        self._first_pass = self._values.pop("latency", None)
+        self.shape = service.shape_with({})
+        self._first_pass: dict[str, float] = {}
+        self._run: tuple[Prepared, dict[str, Any]] | None = None
 
     @cached_property
     def prefill(self) -> StepProfile:
         """The pass that reads the prompts."""
         found = StepProfile(self.service, "prefill", *self.service.prefill)
-        if self._first_pass is not None:
-            found._values["latency"] = self._first_pass
+        found._values.update(self._first_pass)
         return found
 
     @property
@@ -76,43 +79,30 @@ class Serving(Answer):
         return self.prefill.question
 
     @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the answer: () for one point."""
-        return self.service.shape_with({})
-
-    @cached_property
     def _contexts(self) -> dict[str, Any]:
         """Tokens cached at each decode step that the mean is made of."""
         return decode_contexts(self.service) if self.service.model.decoder else {}
 
-    def _all_at_once(self) -> dict[str, float]:
-        """Run all steps of one point together; "latency" is that of the first."""
-        contexts = self._contexts
-        worked, known = self.service.prefill
-        new = [worked, *(1.0 for _ in contexts)]
-        cached = [known, *contexts.values()]
-        wanted = ("time_to_first_token", "memory_free", "latency")
-        if ARRAYS:
-            import numpy as np
+    @property
+    def _prepared(self) -> bool:
+        """Whether its main results are found together: one point, without rounds."""
+        return ARRAYS and not self.shape and not self._speculates
 
-            found = steps_at_once(self.service, wanted, np.array(new), np.array(cached))
-            times, starts = found["latency"], found["time_to_first_token"]
-            if not getattr(times, "ndim", 0):
-                # A given quantity decides, the same for each step.
-                times, starts = np.full(len(new), times), np.full(len(new), starts)
-            first, *steps = times.tolist()
-            ready, free = float(starts[0]), float(np.ravel(found["memory_free"])[0])
-        else:
-            asked = step_question(self.service, "prefill", worked, known)
-            values = {**asked.known, **asked.table.columns}
-            runs = [
-                asked.plan(*wanted).run({**values, "new_tokens": n, "cached_tokens": c})
-                for n, c in zip(new, cached, strict=True)
-            ]
-            first, *steps = (run["latency"] for run in runs)
-            ready, free = (runs[0][name] for name in wanted[:2])
-        together = {"latency": first, "time_to_first_token": ready, "memory_free": free}
-        return together | dict(zip(contexts, steps, strict=True))
+    def _value(self, name: str) -> Any:
+        if name not in self._values and self._prepared:
+            self._find(name)
+        return super()._value(name)
+
+    def _find(self, name: str) -> None:
+        """Find a main result with the others of its kind."""
+        sizes, contexts = name in MEMORY, self._contexts
+        if not sizes and name not in _TIMES and name not in contexts:
+            return
+        self._run = run, shared = self._run or prepared(self.service, contexts)
+        found = run.sizes(shared) if sizes else run.times(shared, contexts)
+        self._values.update(found)
+        if not sizes:
+            self._first_pass["latency"] = self._values.pop("latency")
 
     @property
     def decode(self) -> StepProfile:
@@ -200,11 +190,11 @@ class Serving(Answer):
         if name in ("generation_latency", "output_throughput"):
             needs = ["time_to_first_token", *needs]
         times = {each: self._value(each) for each in needs}
-        share = filling_share(self.service) if self.model.window else None
+        share = filling_share(self._contexts) if self.model.window else None
         return whole_question(self.service, times, share, self.shape)
 
     def _lasts(self, name: str) -> bool:
-        return name in MEMORY or name not in (*RESULTS, *self._contexts)
+        return name in MEMORY or (name not in RESULTS and name not in self._contexts)
 
     def _point(self, pick: Callable[[Any], float]) -> Serving:
         service = self.service
@@ -326,6 +316,11 @@ class Serving(Answer):
         """
         self.one_point("load()")
         return load_of(self.service, float(self.value(self._whole_time)))
+
+    @cached_property
+    def feasible(self) -> Any:
+        """Whether it fits in memory; of many points, an array."""
+        return super().feasible
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""

@@ -8,10 +8,9 @@ from typing import Any
 from mlsim.equations import serving as counts
 from mlsim.equations.energy import utilisation
 from mlsim.solvers.load import Load
-from mlsim.solvers.serving.contexts import decode_contexts, filling_share
-from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
+from mlsim.solvers.serving.steps import decode_contexts, equations_for, filling_share, step_question
 
 
 def load_of(service: Service, time: float) -> Load:
@@ -55,12 +54,13 @@ def _busy(service: Service, name: str) -> float:
     (mean,) = (
         each for each in equations_for(service.variant) if each.yields == "time_per_output_token"
     )
+    contexts = decode_contexts(service)
     steps: dict[str, float] = {
         step: _round(service, cached, name) if speculates else of(1.0, cached)
-        for step, cached in decode_contexts(service).items()
+        for step, cached in contexts.items()
     }
     if "filling_share" in mean.inputs:
-        steps["filling_share"] = float(filling_share(service))
+        steps["filling_share"] = float(filling_share(contexts))
     each_step = float(mean.function(**{step: steps[step] for step in mean.inputs}))
     return float(counts.generation_busy_time(prefill, service.output_tokens, each_step))
 

@@ -12,9 +12,9 @@ from mlsim.quantities import term
 from mlsim.solvers.answer import Answer, Report, plain
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.searching import bisect, scan
-from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.switched import ROUND
+from mlsim.solvers.serving.steps import step_question
+from mlsim.solvers.serving.switches import ROUND
 from mlsim.values.attributes import count
 
 RESULTS = (

@@ -14,8 +14,8 @@ from mlsim.solvers.load import Load
 from mlsim.solvers.noted import farthest
 from mlsim.solvers.question import Question
 from mlsim.solvers.serving.pools import Pools
-from mlsim.solvers.serving.result_names import MEMORY
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.steps import MEMORY
 from mlsim.units import text
 
 # What two pools have beside what any service has.
@@ -52,9 +52,10 @@ class SplitServing(Serving):
         super().__init__(split.decode, check_memory=check_memory)
         self.prefill = self.pool.prefill
 
-    def _all_at_once(self) -> dict[str, float]:
+    @property
+    def _prepared(self) -> bool:
         """Leave each pool to its own question."""
-        return {}
+        return False
 
     @property
     def question(self) -> Question:

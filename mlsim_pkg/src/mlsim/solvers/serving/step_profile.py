@@ -27,9 +27,8 @@ from mlsim.solvers.causes import (
 )
 from mlsim.solvers.explain import operator_rows
 from mlsim.solvers.question import Question
-from mlsim.solvers.serving.phase import step_question
-from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.steps import SERVING_GIVABLE, step_question
 from mlsim.units import text
 from mlsim.values.attributes import count, result
 
