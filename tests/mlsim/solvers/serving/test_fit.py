@@ -12,10 +12,12 @@ from own_chips import chip
 from refusals import answered
 
 from mlsim import Engine, Hardware, Models, System
+from mlsim.engine.serve import fit_rows
 from mlsim.errors import MissingLibraryError
-from mlsim.solvers.serving.fit import COLUMNS, question, rows
+from mlsim.solvers.serving.fit import COLUMNS
 from mlsim.solvers.serving.fit_report import as_dict, as_text
 from mlsim.units import held, text
+from mlsim.workloads.steps import Parallelism
 
 H100 = Hardware.Cloud.H100
 
@@ -131,11 +133,8 @@ def test_an_encoder_has_one_pass_and_no_batch_that_would_be_too_large() -> None:
 
 
 def table(model: Any, hardware: Any, precision: Any = None) -> tuple[Any, list[Any]]:
-    asked = {"tensor_parallel": None, "pipeline_parallel": 1, "expert_parallel": 1, "reserve": 0.1}
-    output = 128 if model.decoder else None
-    asked |= {"model": model, "hardware": hardware, "prompt_tokens": 512, "output_tokens": output}
-    put = question(**asked)
-    return put, rows(put, precision)
+    asked = {"parallelism": Parallelism(), "widest": True, "precision": precision}
+    return fit_rows(model, hardware, output_tokens=128 if model.decoder else None, **asked)
 
 
 def told(*asked: Any) -> list[str]:
