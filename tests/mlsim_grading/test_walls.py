@@ -24,7 +24,7 @@ from handed_in import running_notebooks, wait_for
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_grading import process
-from mlsim_grading.process import Ran, Task, named, processes, run_all, run_notebook
+from mlsim_grading.process import Ran, named, processes, run_all, run_notebook
 from mlsim_grading.walls import bubblewrap, choose as choosing
 from mlsim_grading.walls.bubblewrap import (
     answered,
@@ -405,7 +405,7 @@ def test_a_grader_that_is_ended_leaves_nothing(homework: Path, how: int) -> None
 
 def test_a_worker_that_is_killed_costs_nobody_a_grade(homework: Path) -> None:
     tasks = [
-        Task(number, (notebook(f"import time; time.sleep(1); x = {number}"), {"x": ""}, LIMITS, choose()))
+        (number, (notebook(f"import time; time.sleep(1); x = {number}"), {"x": ""}, LIMITS, choose()))
         for number in range(4)
     ]  # fmt: skip
     pools = []
@@ -433,7 +433,7 @@ def test_what_kills_every_worker_is_not_graded_and_ends_nothing() -> None:
 
         def shutdown(self, **_: Any) -> None: ...
 
-    tasks = [Task(number, (b"", {}, LIMITS)) for number in range(3)]
+    tasks = [(number, (b"", {}, LIMITS)) for number in range(3)]
     results = dict(run_all(iter(tasks), Broken, 2))
     killed = "the process that watched it was killed, twice"
     assert {key: ran.failed for key, ran in results.items()} == dict.fromkeys(range(3), killed)

@@ -54,7 +54,8 @@ def examine(
     `build` refuse it.
     """
     findings = [
-        _python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto(),
+        _python(), _tool("pandoc", find_pandoc, pandoc_version),
+        _tool("node", find_node, node_version), _assets(), _kernel(), _cache(), _typst(), _quarto(),
         *more,
     ]  # fmt: skip
     for each in findings:
@@ -99,20 +100,12 @@ def _python() -> Finding:
     )  # fmt: skip
 
 
-def _pandoc() -> Finding:
+def _tool(name: str, find: Callable[[], str], version: Callable[[str], tuple[int, ...]]) -> Finding:
     try:
-        path = find_pandoc()
+        path = find()
     except BookError as error:
-        return Finding("pandoc", False, error.message, error.hint or "")
-    return Finding("pandoc", True, f"{_dotted(pandoc_version(path))} at {path}")
-
-
-def _node() -> Finding:
-    try:
-        path = find_node()
-    except BookError as error:
-        return Finding("node", False, error.message, error.hint or "")
-    return Finding("node", True, f"{_dotted(node_version(path))} at {path}")
+        return Finding(name, False, error.message, error.hint or "")
+    return Finding(name, True, f"{_dotted(version(path))} at {path}")
 
 
 def _assets() -> Finding:

@@ -10,6 +10,7 @@ else: "Joerg" is "Jörg" only if the class list says so.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 import tomllib
 import unicodedata
@@ -361,19 +362,17 @@ class _Reading:
 
     def _checked(self, row: _Row) -> _Row:
         more = row.cells[len(self._columns) :] if self._columns else ()
-        wrong = hint = None
+        cells, columns = len(row.cells), len(self._columns)
         if not row.name:
-            wrong = "this row names no student"
+            wrong, hint = "this row names no student", None
         elif len(row.name) > _LONGEST:
-            wrong = f"this name has {len(row.name)} characters"
+            wrong, hint = f"this name has {len(row.name)} characters", None
         elif any(cell.strip() for cell in more):
-            wrong = (
-                f"this row has {len(row.cells)} cells, and there are {len(self._columns)} columns"
-            )
+            wrong = f"this row has {cells} cells, and there are {columns} columns"
             hint = 'Put "quotes" around a cell with a delimiter in it.'
-        if wrong:
-            raise SourceError(wrong, file=self._path, line=row.line, hint=hint)
-        return row
+        else:
+            return row
+        raise SourceError(wrong, file=self._path, line=row.line, hint=hint)
 
     def _student(self, row: _Row) -> Student:
         chosen = tidy(_cell(row.cells, self._id)) if self._id is not None else ""
@@ -399,7 +398,7 @@ class _Reading:
             self._unique([each.id for each in students], rows)
         many = Counter(fold(each.name) for each in students)
         named = [
-            Student(f"{each.name} ({each.id})", *_rest(each))
+            replace(each, name=f"{each.name} ({each.id})", also=(*each.also, each.name))
             if many[fold(each.name)] > 1 and each.id
             else each
             for each in students
@@ -431,11 +430,6 @@ class _Reading:
             found[fold(each)] = row.line
 
 
-def _rest(student: Student) -> tuple[str, tuple[str, ...], tuple[str, ...], Mapping[str, str]]:
-    # the name alone is still a spelling of it, if of two people
-    return student.id, (*student.also, student.name), student.ids, student.columns
-
-
 def _cell(cells: Sequence[str], place: int) -> str:
     return cells[place] if place < len(cells) else ""
 
@@ -445,10 +439,6 @@ def _different(columns: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     for place, name in enumerate(columns, start=1):
         wanted = name or f"column {place}"
-        again = wanted
-        number = 2
-        while again in found:
-            again = f"{wanted} ({number})"
-            number += 1
-        found.append(again)
+        names = (f"{wanted} ({number})" for number in itertools.count(2))
+        found.append(wanted if wanted not in found else next(n for n in names if n not in found))
     return tuple(found)

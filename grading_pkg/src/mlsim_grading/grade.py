@@ -17,7 +17,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,6 @@ from mlsim_grading.submissions import (
 from mlsim_grading.tables import some
 from mlsim_grading.walls.choose import TRUST, choose
 from mlsim_grading.walls.supervise import LONGEST, Limits
-
-__all__ = ["Folders", "Mark", "Result", "grade"]
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,6 @@ class Result:
     marks: tuple[Mark, ...]
     notes: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
-    seconds: float = 0.0
-    digest: str = field(default="", compare=False)
     failed: str = ""
     sources: str = ""
     by: str = ""
@@ -144,14 +140,13 @@ class Left:
 
 def whose(passed: Iterable[Passed], matcher: Matcher) -> list[Passed]:
     """Return what was no submission with its students, as far as there is a class list."""
-    return [_of_somebody(each, matcher) if matcher.names else each for each in passed]
-
-
-def _of_somebody(passed: Passed, matcher: Matcher) -> Passed:
-    found = [matcher.whose(each) for each in passed.handed]
-    students = dict.fromkeys(each.student for each in found if each.student)
-    candidates = dict.fromkeys(name for each in found for name in each.candidates)
-    return replace(passed, students=tuple(students), candidates=tuple(candidates))
+    known = []
+    for each in passed:
+        found = [matcher.whose(file) for file in each.handed] if matcher.names else []
+        students = dict.fromkeys(one.student for one in found if one.student)
+        candidates = dict.fromkeys(name for one in found for name in one.candidates)
+        known.append(replace(each, students=tuple(students), candidates=tuple(candidates)))
+    return known
 
 
 def not_graded(results: Sequence[Result], passed: Iterable[Passed]) -> list[Left]:
@@ -212,56 +207,35 @@ def told(left: Sequence[Left], place: str) -> Iterator[str]:
 _CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A folder of what came out of notebooks, by where these lay."""
+def _prepare(folder: Path) -> None:
+    """Make a folder for its owner alone."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise SourceError(
+            f"results can't be written: {error.strerror}", file=folder,
+            hint="Name another folder: --out DIR.",
+        ) from error  # fmt: skip
 
-    folder: Path
 
-    def prepare(self) -> None:
-        """Make the folder, for its owner alone.
-
-        Raises
-        ------
-        SourceError
-            It can't be made.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.folder.chmod(0o700)
-        except OSError as error:
-            raise SourceError(
-                f"results can't be written: {error.strerror}",
-                file=self.folder,
-                hint="Name another folder: --out DIR.",
-            ) from error
-
-    def load(self, key: bytes, digest: str) -> Ran | None:
-        """Return what came out of a submission, if it is of these very bytes."""
-        try:
-            number = os.open(self._path(key), os.O_RDONLY | _CAREFUL)
-            with os.fdopen(number, encoding="utf-8") as file:
-                if not stat.S_ISREG(os.fstat(number).st_mode):
-                    return None
-                data = json.load(file)
-            if data.pop("digest") != digest:
+def _load(path: Path, digest: str) -> Ran | None:
+    """Return what came out of a submission, if it is of these very bytes."""
+    try:
+        number = os.open(path, os.O_RDONLY | _CAREFUL)
+        with os.fdopen(number, encoding="utf-8") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
                 return None
-            lists = {name: tuple(map(str, data[name])) for name in ("trouble", "told")}
-            return Ran(**{**data, **lists})
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            data = json.load(file)
+        if data.pop("digest") != digest:
             return None
-
-    def store(self, key: bytes, digest: str, ran: Ran) -> None:
-        """Keep it, whole or not at all; a full disk costs time at the next run, no more."""
-        text = json.dumps({**asdict(ran), "digest": digest}, ensure_ascii=True)
-        TextCache(self.folder).store(self._path(key).name, text)
-
-    def _path(self, key: bytes) -> Path:
-        return self.folder / f"{content_hash(key)}.json"
+        lists = {name: tuple(map(str, data[name])) for name in ("trouble", "told")}
+        return Ran(**{**data, **lists})
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
-Progress = Callable[[str], None]
-_FORMAT = "4"  # raise it when grading changes
+_FORMAT = "5"  # raise it when grading changes
 _FAR = 64  # submissions at a time on a cluster, whose size isn't known
 _GIVEN = 300  # characters of an answer that are shown
 
@@ -289,16 +263,6 @@ class Folders:
         )
 
     @property
-    def kept(self) -> Path:
-        """Where results are kept one by one."""
-        return self.results / "kept"
-
-    @property
-    def matches(self) -> Path:
-        """Where the instructor says whose a file is."""
-        return self.root / MATCHES
-
-    @property
     def hidden(self) -> tuple[str, ...]:
         """What no submission may see."""
         return tuple(map(str, (self.root, self.key, self.submissions, self.results)))
@@ -315,7 +279,7 @@ def make_matcher(
         A line of `matches.csv` names nobody.
     """
     names = [*assignment.students, *assignment.roster.names]
-    decided = read_matches(folders.matches, names)
+    decided = read_matches(folders.root / MATCHES, names)
     return Matcher(assignment.students, assignment.roster, assignment.title, decided, groups)
 
 
@@ -329,7 +293,7 @@ def grade(
     executor: Callable[[], Executor] | None = None,
     collected: Collected | None = None,
     matcher: Matcher | None = None,
-    progress: Progress = print,
+    progress: Callable[[str], None] = print,
 ) -> list[Result]:
     """Grade every notebook of a folder or zip; return a result for each, in order of the files.
 
@@ -362,13 +326,16 @@ def grade(
     matcher = matcher or make_matcher(folders, assignment)
     around = walls if executor is not None else choose(walls)
     trusted = walls == TRUST
-    kept = Kept(folders.kept)
-    kept.prepare()
+    kept = folders.results / "kept"
+    _prepare(kept)
     answers = {each.variable: each.exercise.unit for each in assignment.questions}
     base = content_hash(_FORMAT, repr(answers), repr(limits))
     hidden = (*folders.hidden, *assignment.private)
     results: dict[bytes, Result] = {}
     digests: dict[bytes, str] = {}
+
+    def place(each: Handed) -> Path:
+        return kept / f"{content_hash(each.key)}.json"
 
     def tasks() -> Iterator[Task[Handed]]:
         for each in found:
@@ -377,24 +344,22 @@ def grade(
                 continue
             data, trouble = read_submission(each)
             digest = digests[each.key] = content_hash(base, each.key, data, trouble)
-            known = None if again or trusted else kept.load(each.key, digest)
+            known = None if again or trusted else _load(place(each), digest)
             if known is not None:
-                results[each.key] = _result(each, assignment, known, matcher, digest=digest)
+                results[each.key] = _result(each, assignment, known, matcher)
             elif trouble:
                 ran = Ran(trouble=(trouble,), told=(trouble,))
-                results[each.key] = _result(
-                    each, assignment, ran, matcher, digest=digest, unread=trouble
-                )
+                results[each.key] = _result(each, assignment, ran, matcher, trouble)
             else:
-                yield Task(each, (data, answers, limits, around, hidden))
+                yield each, (data, answers, limits, around, hidden)
 
     jobs = jobs or (_FAR if executor else available_processors())
     try:
         for handed, ran in run_all(tasks(), executor or (lambda: processes(jobs)), jobs):
-            digest = digests[handed.key]
-            results[handed.key] = _result(handed, assignment, ran, matcher, digest=digest)
-            if not (ran.failed or trusted):
-                kept.store(handed.key, digest, ran)
+            results[handed.key] = _result(handed, assignment, ran, matcher)
+            if not (ran.failed or trusted):  # a full disk costs time at the next run, no more
+                text = json.dumps({**asdict(ran), "digest": digests[handed.key]})
+                TextCache(kept).store(place(handed).name, text)
             step(progress, len(results), len(found), handed.name)
     finally:
         clear(progress)
@@ -402,13 +367,7 @@ def grade(
 
 
 def _result(
-    handed: Handed,
-    assignment: Assignment,
-    ran: Ran,
-    matcher: Matcher,
-    *,
-    digest: str = "",
-    unread: str = "",
+    handed: Handed, assignment: Assignment, ran: Ran, matcher: Matcher, unread: str = ""
 ) -> Result:
     whose = matcher.whose(handed, ran.student)
     numbers = assignment.students.get(whose.student)
@@ -432,8 +391,8 @@ def _result(
         )
     claim = handed.claim or Claim("")
     return Result(
-        handed.name, whose.student, marks, tuple(notes), tuple(told), ran.seconds, digest,
-        ran.failed, ran.sources, by=whose.by, undecided=whose.undecided, unread=unread,
+        handed.name, whose.student, marks, tuple(notes), tuple(told), ran.failed,
+        ran.sources, by=whose.by, undecided=whose.undecided, unread=unread,
         candidates=whose.candidates, attempt=claim.attempt, order=claim.order,
         handed_at=claim.handed_at, packed_at=handed.packed_at, late=claim.late,
     )  # fmt: skip
@@ -501,16 +460,15 @@ def _settled(results: list[Result], assignment: Assignment) -> list[Result]:
     many = Counter(each.student for each in results if each.student)
     settled = []
     for each in results:
-        if each.by != "notebook" or many[each.student] == 1:
-            settled.append(each)
-            continue
-        why = f"only the notebook says {each.student}, who handed in another file"
-        blank = _blank(assignment, "whose notebook this is isn't known")
-        notes = (*each.notes, f"not graded: {why}")
-        settled.append(
-            replace(each, student="", marks=blank, notes=notes, by="", undecided=why,
-                    candidates=(each.student,))
-        )  # fmt: skip
+        own = each
+        if each.by == "notebook" and many[each.student] > 1:
+            why = f"only the notebook says {each.student}, who handed in another file"
+            own = replace(
+                each, student="", by="", undecided=why, candidates=(each.student,),
+                marks=_blank(assignment, "whose notebook this is isn't known"),
+                notes=(*each.notes, f"not graded: {why}"),
+            )  # fmt: skip
+        settled.append(own)
     return settled
 
 

@@ -148,9 +148,14 @@ def make_gradebook(
     )
     nothing = absent or {}
     entries = [
-        _entry(name, roster.get(name, {}), by_student[name], blank, rules)
-        if by_student[name]
-        else _nothing(name, roster.get(name, {}), blank, rules, nothing.get(name, NOTHING))
+        _entry(
+            name,
+            roster.get(name, {}),
+            by_student[name],
+            blank,
+            rules,
+            nothing=nothing.get(name, NOTHING),
+        )
         for name in names
     ]
     counted = {id(each.result) for each in entries}
@@ -200,37 +205,24 @@ def _overridden(mark: Mark, student: str, rules: Rules) -> Mark:
 
 
 def _entry(
-    name: str,
-    about: Mapping[str, str],
-    own: Sequence[Result],
-    blank: tuple[Mark, ...],
-    rules: Rules,
-) -> Entry:
+    name: str, about: Mapping[str, str], own: Sequence[Result], blank: tuple[Mark, ...],
+    rules: Rules, *, nothing: str,
+) -> Entry:  # fmt: skip
+    asked = (*(mark.question for mark in blank), PENALTY)
+    changed = tuple(each for each in asked if (name, each) in rules.overrides)
+    if not own:
+        marks = tuple(_overridden(mark, name, rules) for mark in blank)
+        return Entry(name, about, marks, None, 0, changed=changed, notes=(nothing,))
     taken, notes = _taken(own, rules)
     if (name, PENALTY) not in rules.overrides:
         if rules.late and not taken.handed_at:
             notes.append(NOT_TIMED if taken.late else "nothing says when it was handed in")
         elif taken.late and not rules.late:
             notes.append(NO_RULE)
-    changed = _changed(name, blank, rules)
     return Entry(
         name, about, taken.marks, taken, len(own), taken.taken_off, taken.late_words, changed,
         (*notes, *taken.notes),
     )  # fmt: skip
-
-
-def _nothing(
-    name: str, about: Mapping[str, str], blank: tuple[Mark, ...], rules: Rules, note: str
-) -> Entry:
-    """Return the row of a student of whom there is no notebook."""
-    marks = tuple(_overridden(mark, name, rules) for mark in blank)
-    changed = _changed(name, blank, rules)
-    return Entry(name, about, marks, None, 0, changed=changed, notes=(note,))
-
-
-def _changed(name: str, blank: tuple[Mark, ...], rules: Rules) -> tuple[str, ...]:
-    asked = (*(mark.question for mark in blank), PENALTY)
-    return tuple(each for each in asked if (name, each) in rules.overrides)
 
 
 def _taken(own: Sequence[Result], rules: Rules) -> tuple[Result, list[str]]:

@@ -126,8 +126,10 @@ def write_assignment(
     _check_folder(out, key_text(assignment), again=again)
     wheel = None if has_address(project) else book_wheel(project)
     with replacing(out, "the assignment") as new:
-        for name, text in _files(assignment, project):
+        for name, text in student_files(assignment, project):
             put(new / name, text)
+        put(new / "rubric.md", rubric_text(assignment))
+        put(new / "key.json", key_text(assignment))
         if wheel:
             (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
         (new / "submissions").mkdir(mode=_PRIVATE)
@@ -208,29 +210,23 @@ def _check_folder(out: Path, key: str, *, again: bool) -> None:
         )
 
 
-def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]]:
-    """Yield the files of an assignment with their texts."""
-    everyone = assignment.students or {"": (0,) * len(assignment.questions)}
-    yield from student_files(assignment, project, everyone)
-    yield "rubric.md", rubric_text(assignment)
-    yield "key.json", key_text(assignment)
-
-
 def student_files(
-    assignment: Assignment, project: Project, everyone: Mapping[str, tuple[int, ...]]
+    assignment: Assignment, project: Project, some: Mapping[str, tuple[int, ...]] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the notebooks of some students, and their solutions, with their texts."""
+    """Yield the notebooks of all or some students, and their solutions, with their texts."""
+    everyone = some or assignment.students or {"": (0,) * len(assignment.questions)}
+    about = {"title": assignment.title}
     texts = _texts(assignment, project)
     package, made_version, commit = assignment.made_with or ("", "", "")
     install = install_cell(project, version=made_version, commit=commit) if package else None
     install = install or install_cell(project)
-    title = file_name(assignment.title)
     for student, numbers in everyone.items():
-        name = file_name(student) if student else title
+        name = file_name(student or assignment.title)
         for folder, solved in ((_HANDED_OUT, False), (SOLUTIONS, True)):
             cells = [install] if install else []
             cells += _cells(assignment, numbers, texts, student, solved=solved)
-            yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)
+            text = notebook_text(cells, assignment={"student": student, **about})
+            yield f"{folder}/{name}.ipynb", text
 
 
 Texts = Mapping[tuple[str, int], tuple[str, str]]
@@ -306,11 +302,6 @@ def _solved(question: Question, version: Evaluation) -> str:
     return f"{given}{setup}\n\n{question.variable} = {answer}".strip()
 
 
-def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: str) -> str:
-    about = {"student": student, "title": assignment.title}
-    return notebook_text(list(cells), assignment=about)
-
-
 def rubric_text(assignment: Assignment) -> str:
     """Return the rubric: what each question is worth, and the message for each mistake."""
     about = (
@@ -367,7 +358,7 @@ def add_students(assignment: Assignment, project: Project, out: Path) -> list[st
     roster = replace(roster, students=(*roster.students, *left)) if roster.students else old.roster
     merged = replace(old, students={**old.students, **new}, roster=roster)
     try:
-        for name, text in student_files(merged, project, new):
+        for name, text in student_files(merged, project, new) if new else ():
             put(out / name, text)
         put(out / "key.json", key_text(merged))  # last: what was cut short is done again
     except OSError as error:
@@ -399,9 +390,8 @@ def correct_answers(assignment: Assignment, project: Project, out: Path) -> list
         for was, new in zip(old.questions, assignment.questions, strict=True)
     )
     merged = replace(old, questions=questions)
-    everyone = old.students or {"": (0,) * len(questions)}
     try:
-        for name, text in student_files(merged, project, everyone):
+        for name, text in student_files(merged, project):
             if name.startswith(SOLUTIONS):
                 put(out / name, text)
         put(out / "rubric.md", rubric_text(merged))

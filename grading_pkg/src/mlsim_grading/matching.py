@@ -142,7 +142,13 @@ class People:
                 if text in self._joined and (text,) not in table
             ]
             if spans:
-                return [span for span in spans if not any(_within(span, each) for each in spans)]
+                return [
+                    (start, end, students)
+                    for start, end, students in spans
+                    if not any(
+                        a <= start and end <= b and (a, b) != (start, end) for a, b, _ in spans
+                    )
+                ]
         return []
 
     def _numbered(self, text: str) -> set[str]:
@@ -205,10 +211,6 @@ def as_known(roster: Roster, names: Iterable[str], old: Roster) -> Roster:
         for each, name in zip(roster.students, known, strict=True)
     )
     return replace(roster, students=students)
-
-
-def _within(one: tuple[int, int, set[str]], other: tuple[int, int, set[str]]) -> bool:
-    return one[:2] != other[:2] and other[0] <= one[0] and one[1] <= other[1]
 
 
 MATCHES = "matches.csv"
@@ -291,7 +293,8 @@ class Matcher:
         if found.by == "group":
             return self._of_group(found, made_for, inside)
         if inside and found.student and found.student not in made_for:
-            if len(made_for) == 1 and self._together(found.student, *made_for):
+            two = {found.student, *made_for}
+            if len(made_for) == 1 and any(two <= {*each} for each in self._groups.values()):
                 note = f"handed in by {found.student}, of the same group"
                 return Whose(next(iter(made_for)), "group", (*found.notes, note))
             platform = handed.claim.system if handed.claim and found.by == "platform" else ""
@@ -303,9 +306,6 @@ class Matcher:
                 undecided=found.undecided, candidates=_sorted({*found.candidates, *made_for})
             )
         return found
-
-    def _together(self, *students: str) -> bool:
-        return any({*students} <= {*members} for members in self._groups.values())
 
     def _of_group(self, found: Whose, made_for: frozenset[str], inside: str) -> Whose:
         """Return which member's numbers the notebook of a group has."""
@@ -335,7 +335,9 @@ class Matcher:
             return self._by_group(handed)
         first, *others = said
         if first.group:
-            return Whose(by="group", notes=(first.group,), candidates=self._members(first.group))
+            return Whose(
+                by="group", notes=(first.group,), candidates=tuple(self._groups[first.group])
+            )
         candidates = _sorted(set().union(*(each.students for each in said)))
         if first.complaint or len(first.students) > 1:
             why = first.complaint or f"{first.of} fits {_and(first.students)}"
@@ -347,13 +349,10 @@ class Matcher:
                 return Whose(undecided=other.complaint or differs, candidates=candidates)
         platform = handed.claim is not None and first.of == handed.claim.system
         text = handed.claim.name if platform and handed.claim else "/".join(handed.parts)
-        notes = (
-            (f"taken for {student}, whose name has accents",)
-            if self._people.accented(student, text)
-            else ()
-        )
-        own = (first.note,) if first.note else ()
-        return Whose(student, "platform" if platform else "name", (*notes, *own))
+        notes = [first.note] if first.note else []
+        if self._people.accented(student, text):
+            notes.insert(0, f"taken for {student}, whose name has accents")
+        return Whose(student, "platform" if platform else "name", tuple(notes))
 
     def _by_group(self, handed: Handed) -> Whose | None:
         """Return the group that names of a file and its folders name; None if they name none."""
@@ -361,11 +360,8 @@ class Matcher:
             found = self._called.named(PurePosixPath(part).stem, numbers=False).students
             if len(found) == 1:
                 (group,) = found
-                return Whose(by="group", notes=(group,), candidates=self._members(group))
+                return Whose(by="group", notes=(group,), candidates=tuple(self._groups[group]))
         return None
-
-    def _members(self, group: str) -> tuple[str, ...]:
-        return tuple(self._groups[group])
 
     def _said(self, handed: Handed, *, numbers: bool) -> list[_Word]:
         """Return what the parts of a path say, from the outermost to where a platform says it.

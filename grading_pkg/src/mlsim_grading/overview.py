@@ -16,16 +16,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from statistics import fmean, median
+from statistics import StatisticsError, correlation, fmean, median
 
 from mlsim_exercises.evaluation import same_answer
 from mlsim_exercises.markdown import plain_text
 from mlsim_grading.assignment import Assignment
-from mlsim_grading.grade import NOTHING, Mark, Result
+from mlsim_grading.grade import NOTHING, Result
 from mlsim_grading.gradebook import Entry, Gradebook
 from mlsim_grading.tables import csv_text, number, some
 
 _FEW = 3  # below that, no correlation is told
+_BY_HAND = {"by hand", "override", "unmarked"}  # verdicts that no program gave
+_WRONG = {"wrong", "order of magnitude", "wrong unit"}
 
 
 @dataclass(frozen=True)
@@ -81,24 +83,18 @@ def tally(book: Gradebook) -> list[Tally]:
                 exercise.id, exercise.title, exercise.points, len(there),
                 sum(mark.kind == "not attempted" for mark in marks),
                 sum(mark.points >= mark.of for mark in marks), len(marks) - len(own),
-                fmean(own) if own else 0.0, correlation(own, rest),
+                fmean(own) if own else 0.0, _fits(own, rest),
             )
         )  # fmt: skip
     return found
 
 
-def correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Return Pearson's correlation, None where there are too few values or all are alike.
-
-    >>> correlation([0, 1, 2], [3, 5, 7]), correlation([1, 1, 1], [1, 2, 3])
-    (1.0, None)
-    """
-    if len(one) < _FEW:
+def _fits(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Return Pearson's correlation, None where there are too few values or all are alike."""
+    try:
+        return correlation(one, other) if len(one) >= _FEW else None
+    except StatisticsError:
         return None
-    mean, mean_other = fmean(one), fmean(other)
-    both = sum((x - mean) * (y - mean_other) for x, y in zip(one, other, strict=True))
-    spread = sum((x - mean) ** 2 for x in one) * sum((y - mean_other) ** 2 for y in other)
-    return both / math.sqrt(spread) if spread > 1e-12 else None
 
 
 def mistakes(book: Gradebook) -> list[Mistake]:
@@ -114,28 +110,13 @@ def mistakes(book: Gradebook) -> list[Mistake]:
         first = {(mark.kind, mark.path): mark for mark in reversed(marks)}
         for (kind, path), times in sorted(counted.items(), key=lambda each: (-each[1], each[0])):
             mark = first[kind, path]
+            said = mark.message if kind in _WRONG else ""  # which holds nothing of the student's
             if path:
                 said = question.versions[0].because[path - 1]
-            else:
-                said = mark.message if kind in _TOLD else ""
             share = times / len(there)
-            found.append(
-                Mistake(
-                    mark.question, kind, path, times, share, _points(mark, kind), plain_text(said)
-                )
-            )
+            points = math.nan if kind in _BY_HAND else mark.points
+            found.append(Mistake(mark.question, kind, path, times, share, points, plain_text(said)))
     return found
-
-
-_TOLD = {
-    "wrong unit",
-    "order of magnitude",
-    "wrong",
-}  # whose message holds nothing of the student's
-
-
-def _points(mark: Mark, kind: str) -> float:
-    return math.nan if kind in {"by hand", "override", "unmarked"} else mark.points
 
 
 def questions_csv(book: Gradebook) -> str:
@@ -173,7 +154,6 @@ _LONG = 60  # characters of a text: shorter ones may be alike by chance
 _RARE = 4  # students who gave the same wrong answer to the same numbers
 _TWICE = 2  # questions that must agree
 _NAMED = 6  # students that are named
-_WRONG = {"wrong", "order of magnitude", "wrong unit"}
 
 
 @dataclass(frozen=True)
@@ -188,18 +168,8 @@ class Alike:
 def find_alike(book: Gradebook, assignment: Assignment) -> list[Alike]:
     """Return what is alike, the strongest signs first."""
     return [
-        *_same_code(book), *_same_text(book), *_same_mistakes(book, assignment),
-        *_others_numbers(book, assignment),
+        *_same_work(book), *_same_mistakes(book, assignment), *_others_numbers(book, assignment),
     ]  # fmt: skip
-
-
-def _own(book: Gradebook) -> Iterator[Result]:
-    """Yield results, and of a file that several handed in together the first."""
-    seen: set[str] = set()
-    for each in book.results:
-        if each.file not in seen:
-            seen.add(each.file)
-            yield each
 
 
 def _entries(book: Gradebook) -> Iterator[Entry]:
@@ -207,29 +177,26 @@ def _entries(book: Gradebook) -> Iterator[Entry]:
     yield from (each for each in book.entries if each.result and not each.result.of_group)
 
 
-def _same_code(book: Gradebook) -> Iterator[Alike]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
-    for each in _own(book):
-        if each.sources and each.student:
-            found[each.sources][each.student] = None
-    for students in found.values():
-        if len(students) > 1:
-            yield Alike("the same code", tuple(students))
-
-
-def _same_text(book: Gradebook) -> Iterator[Alike]:
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+def _same_work(book: Gradebook) -> Iterator[Alike]:
+    """Yield the same code, then the same texts."""
+    found: dict[tuple[str, tuple[str, ...], str], dict[str, None]] = defaultdict(dict)
     texts = {each.exercise.id for each in book.questions if each.exercise.kind == "text"}
-    for result in _own(book) if texts else ():
+    files: dict[str, Result] = {}
+    for result in book.results:
+        # of a file that several handed in together the first
+        if files.setdefault(result.file, result) is not result or not result.student:
+            continue
+        if result.sources:
+            found["the same code", (), result.sources][result.student] = None
         for mark in result.marks:
-            if mark.question in texts and result.student:
+            if mark.question in texts:
                 text = unicodedata.normalize("NFKC", mark.given).casefold()
                 text = "".join(filter(str.isalnum, text))
                 if len(text) >= _LONG:
-                    found[mark.question, text][result.student] = None
-    for (question, _), students in found.items():
+                    found["the same text", (mark.question,), text][result.student] = None
+    for (sign, questions, _), students in sorted(found.items(), key=lambda each: each[0][0]):
         if len(students) > 1:
-            yield Alike("the same text", tuple(students), (question,))
+            yield Alike(sign, tuple(students), questions)
 
 
 def _same_mistakes(book: Gradebook, assignment: Assignment) -> Iterator[Alike]:
@@ -330,7 +297,7 @@ def overview(
         "<p>This page is for the instructor. It names students and shows what was asked.</p>",
         _summary(book),
         _needed(book, alike, exported, passed),
-        "<h2>How the class did</h2>", _histogram(book), _by_question(tallies),
+        "<h2>How the class did</h2>", _histogram(book),
         "<h2>Questions</h2>", _questions(tallies),
         "<h2>Mistakes</h2>", _mistakes(mistakes(book)),
         _alike(alike),
@@ -429,58 +396,22 @@ def _histogram(book: Gradebook) -> str:
     words = "; ".join(
         f"{place * step} to {(place + 1) * step} %: {count}" for place, count in enumerate(counts)
     )
-    return _figure(
-        "points", f"Students by percent of the points. {words}.", "".join(drawn), _HIGH,
-        "Students by percent of the points, after everything that was decided by hand",
-    )  # fmt: skip
-
-
-def _by_question(tallies: Sequence[Tally]) -> str:
-    if not tallies:
-        return ""
-    row, left = 28, 250
-    wide = _WIDE - left - 60
-    drawn = []
-    for place, each in enumerate(tallies):
-        y = place * row + 4
-        title = _text(_short(each.title))
-        drawn.append(
-            f'<text x="{left - 10}" y="{y + 15}" text-anchor="end">{title}</text>'
-            f'<rect class="track" x="{left}" y="{y}" width="{wide}" height="20"/>'
-            f'<rect x="{left}" y="{y}" width="{wide * each.share:.1f}" height="20"/>'
-            f'<text x="{left + wide + 8}" y="{y + 15}">{_percent(each)}</text>'
-        )
-    words = "; ".join(f"{each.title}: {_percent(each)}" for each in tallies)
-    return _figure(
-        "questions", f"Mean share of the points of each question. {words}.", "".join(drawn),
-        len(tallies) * row + 8, "Mean share of the points of each question",
-    )  # fmt: skip
-
-
-def _percent(each: Tally) -> str:
-    return "open" if 0 < each.there == each.waiting else f"{100 * each.share:.0f} %"
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= 34 else f"{title[:33]}…"
-
-
-def _figure(name: str, words: str, drawn: str, high: int, caption: str) -> str:
+    caption = "Students by percent of the points, after everything that was decided by hand"
     return (
-        f'<figure><svg viewBox="0 0 {_WIDE} {high}" width="{_WIDE}" height="{high}" role="img"'
-        f' aria-labelledby="{name}-words"><title id="{name}-words">{_text(words)}</title>'
-        f"{drawn}</svg>"
-        f"<figcaption>{_text(caption)}</figcaption></figure>"
+        f'<figure><svg viewBox="0 0 {_WIDE} {_HIGH}" width="{_WIDE}" height="{_HIGH}" role="img"'
+        f' aria-labelledby="points-words"><title id="points-words">Students by percent of the'
+        f" points. {words}.</title>{''.join(drawn)}</svg>"
+        f"<figcaption>{caption}</figcaption></figure>"
     )
 
 
-def _table(caption: str, head: Iterable[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table whose first cells head their rows; `head` says which columns hold numbers."""
-    columns = list(head)
-    kinds = [' class="n"' if numeric else "" for _, numeric in columns]
+def _table(caption: str, head: str, rows: Iterable[Sequence[object]]) -> str:
+    """Return a table whose first cells head their rows; columns of numbers have a # in `head`."""
+    columns = head.split("; ")
+    kinds = [' class="n"' if each.endswith("#") else "" for each in columns]
     first = "".join(
-        f'<th scope="col"{kind}>{_text(name)}</th>'
-        for (name, _), kind in zip(columns, kinds, strict=True)
+        f'<th scope="col"{kind}>{_text(name.removesuffix(" #"))}</th>'
+        for name, kind in zip(columns, kinds, strict=True)
     )
     body = "\n".join(
         "<tr>"
@@ -500,12 +431,10 @@ def _table(caption: str, head: Iterable[tuple[str, bool]], rows: Iterable[Sequen
 
 
 def _questions(tallies: Sequence[Tally]) -> str:
-    head = [
-        ("Question", False), ("Handed in", True), ("Blank", True), ("All points", True),
-        ("Mean", True), ("Of", True), ("With the rest", True),
-    ]  # fmt: skip
+    head = "Question; Handed in #; Blank #; All points #; Mean #; Of #; With the rest #"
     rows = [
-        [each.title, each.there, each.blank, each.right, number(each.mean), each.of,
+        [each.title, each.there, each.blank, each.right,
+         "open" if 0 < each.there == each.waiting else number(each.mean), each.of,
          "" if each.fits is None else f"{each.fits:.2f}"]
         for each in tallies
     ]  # fmt: skip
@@ -516,18 +445,15 @@ def _questions(tallies: Sequence[Tally]) -> str:
 
 
 def _mistakes(found: Sequence[Mistake]) -> str:
-    head = [("Question", False), ("Verdict", False), ("Students", True), ("Percent", True),
-            ("What they were told", False)]  # fmt: skip
+    head = "Question; Verdict; Students #; Percent #; What they were told"
     shown: dict[str, int] = {}
     rows = []
     for each in found:
-        if each.verdict in {"right", "by hand", "unmarked", "override"}:
+        if each.verdict in {"right", *_BY_HAND}:
             continue
         shown[each.question] = shown.get(each.question, 0) + 1
         if shown[each.question] <= _MOST_MISTAKES:
-            credit = "" if math.isnan(each.points) or not each.points else (
-                f" ({number(each.points)} points)"
-            )  # fmt: skip
+            credit = f" ({number(each.points)} points)" if each.points > 0 else ""
             rows.append([each.question, each.verdict + credit, each.times,
                          f"{100 * each.share:.0f}", each.message])  # fmt: skip
     return _table(
@@ -543,18 +469,14 @@ def _alike(alike: Sequence[Alike]) -> str:
     return (
         "<h2>Alike</h2>\n<p>A suspicion, no verdict: students learn together, and a common source"
         " makes work alike, too. No point depends on it. Look at the notebooks, and ask.</p>\n"
-        + _table(
-            "Submissions that are alike",
-            [("Sign", False), ("Students", False), ("Questions", False)],
-            rows,
-        )
+        + _table("Submissions that are alike", "Sign; Students; Questions", rows)
     )
 
 
 def _students(book: Gradebook) -> str:
-    head = [("Student", False), ("Points", True), ("Percent", True), ("Taken off", True),
-            ("Submissions", True), ("Set by hand", False), ("To be marked", False),
-            ("Notes", False)]  # fmt: skip
+    head = (
+        "Student; Points #; Percent #; Taken off #; Submissions #; Set by hand; To be marked; Notes"
+    )
     rows = [
         [each.student, number(each.points), f"{each.percent:.0f}",
          number(each.taken_off) if each.taken_off else "", each.attempts,

@@ -32,14 +32,11 @@ from concurrent.futures import (
 )
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from mlsim_book.errors import SourceError
 from mlsim_grading.walls.choose import NoWallsError, Walls, choose
 from mlsim_grading.walls.supervise import LONGEST, Heard, Limits
-
-__all__ = ["Limits", "Ran", "clean", "run_notebook"]
-
 
 _ATTEMPTS = 3
 _LINE = 65_536  # bytes of a line that is read
@@ -67,7 +64,6 @@ class Ran:
     trouble: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     student: str = ""
-    seconds: float = 0.0
     failed: str = ""
     sources: str = ""
 
@@ -120,7 +116,6 @@ def run_notebook(
         No walls work on this machine.
     """
     around = choose(walls) if isinstance(walls, str) else walls
-    started = time.monotonic()
     found = _Found(dict(answers))
     skip: list[int] = []
     left = float(limits.seconds)
@@ -143,7 +138,7 @@ def run_notebook(
         why = heard.ended or "ended the process"
         found.note(f"code cell {found.running + 1} {why}; it was left out")
         skip.append(found.running)
-    return found.ran(round(time.monotonic() - started, 2))
+    return found.ran()
 
 
 class _Found:
@@ -159,12 +154,10 @@ class _Found:
         self.running: int | None = None
         self.failed = ""
 
-    def ran(self, seconds: float) -> Ran:
+    def ran(self) -> Ran:
         """Return all of it."""
         told, full = tuple(self._told), tuple(self._full)
-        return Ran(
-            self._values, full, told, self._student, seconds, self.failed, self._sources
-        )  # fmt: skip
+        return Ran(self._values, full, told, self._student, self.failed, self._sources)
 
     def note(self, told: str, full: str = "") -> None:
         """Note what went wrong, and how it reads for whoever grades."""
@@ -207,16 +200,13 @@ class _Found:
         elif _is_cell(ends):
             self.running = None
             if line.get("kind"):
-                self._error(f"code cell {ends + 1}", line)
+                kind = str(line["kind"]) if str(line["kind"]) in _KINDS else "error"
+                where, told = f"code cell {ends + 1}", kind
+                if kind == "CellTimeout":
+                    told = "took too long"
+                self.note(f"{where}: {told}", f"{where}: {clean(line.get('text') or kind)}")
         elif isinstance(name, str) and name in self._answers:
             self._values[name] = _plain(line.get("value"))
-
-    def _error(self, where: str, line: Mapping[str, Any]) -> None:
-        kind = str(line["kind"]) if str(line["kind"]) in _KINDS else "error"
-        text = clean(line.get("text") or kind)
-        self.note(
-            f"{where}: {'took too long' if kind == 'CellTimeout' else kind}", f"{where}: {text}"
-        )
 
 
 def _is_cell(value: Any) -> TypeGuard[int]:
@@ -268,12 +258,7 @@ _LOOK = 0.5  # seconds between two looks at whoever started a worker
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True)
-class Task(Generic[Key]):
-    """A notebook to run: what it is known by, and what `run_notebook` is given."""
-
-    key: Key
-    given: tuple[Any, ...]
+Task = tuple[Key, tuple[Any, ...]]  # what a notebook is known by, and what `run_notebook` is given
 
 
 def run_all(
@@ -303,7 +288,7 @@ def run_all(
                 task = next(queue, None)
                 if task is None:
                     break
-                waiting[executor.submit(run_notebook, *task.given)] = task
+                waiting[executor.submit(run_notebook, *task[1])] = task
             if not waiting:
                 break
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -312,14 +297,15 @@ def run_all(
                 if ran is None:
                     lost.append(task)
                 else:
-                    yield task.key, ran
+                    yield task[0], ran
             if lost and not waiting:
                 for task in lost:
-                    executor = _again(executor, make)
-                    ran = _alone(executor, task)
-                    yield task.key, ran
+                    end(executor)
+                    executor = make()
+                    yield task[0], _alone(executor, task)
                 lost.clear()
-                executor = _again(executor, make)
+                end(executor)
+                executor = make()
     except BaseException:
         end(executor)
         raise
@@ -341,15 +327,10 @@ def _result(future: Future[Ran]) -> Ran | None:
 def _alone(executor: Executor, task: Task[Any]) -> Ran:
     """Run what was lost with a pool of its own; if it breaks that, too, it is the reason."""
     try:
-        found = _result(executor.submit(run_notebook, *task.given))
+        found = _result(executor.submit(run_notebook, *task[1]))
     except BrokenExecutor:
         found = None
     return found or Ran(failed="the process that watched it was killed, twice")
-
-
-def _again(executor: Executor, make: Callable[[], Executor]) -> Executor:
-    end(executor)
-    return make()
 
 
 def end(executor: Executor) -> None:

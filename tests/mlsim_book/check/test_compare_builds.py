@@ -127,7 +127,7 @@ def test_what_is_no_page_is_refused_and_broken_html_read_as_far_as_it_goes(
     with pytest.raises(SourceError, match="there is no built page in"):
         moved(books[0], tmp_path / "empty")
     assert main(["moved", str(books[0]), str(tmp_path / "nowhere")]) == 1
-    assert "Build the book before and after a change" in capsys.readouterr().err
+    assert "To compare two builds, keep a copy of the first" in capsys.readouterr().err
     path = books[1] / "part" / "tea.html"
     path.write_text("<main><p>One.</p></div></section><p>Two</main><p>Outside", encoding="utf-8")
     assert [each.text for each in read_out(path)] == ["One.", "Two"]

@@ -336,17 +336,13 @@ class Speller:
                 if not _is_one(text, words[at : at + count]):
                     continue
                 written = text[start:end]
-                if known := self._spellings(written):
+                bare = _bare(written)
+                if known := self._known.get(bare) or self._known.get(bare.removesuffix("s")):
                     taken = count
-                    fair = written in self._words or any(_same(written, each) for each in known)
-                    if not fair:
+                    if written not in self._words and not any(_same(written, k) for k in known):
                         yield " ".join(written.split()), known[0]
                     break
             at += taken
-
-    def _spellings(self, written: str) -> list[str]:
-        bare = _bare(written)
-        return self._known.get(bare) or self._known.get(bare.removesuffix("s")) or []
 
 
 def _bare(text: str) -> str:
@@ -408,19 +404,14 @@ def _read_speller(
         return None
     unused = Reporter(Problems(), project.root)  # the build reports faults of the entries
     entries = read_entries(FilledPage(pages[home], "", html[home]), unused)
-    spellings = [spelling for entry in entries for spelling in entry.spellings]
-    return Speller(spellings, _not_terms(project))
-
-
-def _not_terms(project: Project) -> list[str]:
-    given = book_settings(project.metadata).get("not-terms", [])
-    if isinstance(given, list) and all(isinstance(each, str) for each in given):
-        return given
-    raise SourceError(
-        f"`mlsim-book: not-terms:` is {given!r}, which must be a list of words",
-        file="_quarto.yml",
-        hint="Write [word, other]: words that look like a term of the glossary and are none.",
-    )
+    words = book_settings(project.metadata).get("not-terms", [])
+    if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
+        raise SourceError(
+            f"`mlsim-book: not-terms:` is {words!r}, which must be a list of words",
+            file="_quarto.yml",
+            hint="Write [word, other]: words that look like a term of the glossary and are none.",
+        )
+    return Speller([spelling for entry in entries for spelling in entry.spellings], words)
 
 
 def _text(html: str) -> str:
@@ -445,37 +436,26 @@ class Answer:
     sure: bool = True  # whether the fault is the link's
 
 
-def ask_all(urls: Iterable[str], *, timeout: float = 20.0) -> Iterator[Answer]:
-    """Ask for addresses, eight at a time; yield the answers in the order of the addresses.
-
-    Parameters
-    ----------
-    timeout
-        Seconds that each server has.
-    """
+def ask_all(urls: Iterable[str]) -> Iterator[Answer]:
+    """Ask for addresses, eight at a time; yield the answers in the order of the addresses."""
     with ThreadPoolExecutor(_WORKERS) as workers:
-        yield from workers.map(lambda url: ask(url, timeout=timeout), urls)
+        yield from workers.map(ask, urls)
 
 
 def ask(url: str, *, timeout: float = 20.0) -> Answer:
     """Ask for an address: for its head, and for all of it where a server knows no heads."""
     for method in ("HEAD", "GET"):
-        answer = _request(url, method, timeout)
-        if answer.fault is None:
-            return answer
+        request = requests.Request(url, method=method, headers={"User-Agent": _AGENT})  # noqa: S310 - http(s) only
+        try:
+            with requests.urlopen(request, timeout=timeout):  # noqa: S310 - http(s) only
+                return Answer(url)
+        except failures.HTTPError as error:
+            said = f"the server says {error.code} {error.reason}"
+            answer = Answer(url, said, error.code in _GONE)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            answer = Answer(url, f"it can't be reached ({reason})", sure=False)
     return answer
-
-
-def _request(url: str, method: str, timeout: float) -> Answer:
-    request = requests.Request(url, method=method, headers={"User-Agent": _AGENT})  # noqa: S310 - http(s) only
-    try:
-        with requests.urlopen(request, timeout=timeout):  # noqa: S310 - http(s) only
-            return Answer(url)
-    except failures.HTTPError as error:
-        return Answer(url, f"the server says {error.code} {error.reason}", error.code in _GONE)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        return Answer(url, f"it can't be reached ({reason})", sure=False)
 
 
 _ELSEWHERE = {"http", "https"}
@@ -581,18 +561,13 @@ def _check_links(site: BuiltSite, name: str, page: SitePage) -> None:
 def _check_images(site: BuiltSite, name: str, page: SitePage) -> None:
     for src, alt in page.images:
         if not alt:
+            places = [re.escape(src), re.escape(posixpath.basename(src))]
+            if drawn := re.search(r"figure-html/(.+)-output-\d+\.\w+$", src):
+                places = [rf"label:\s*[\"']?{re.escape(drawn[1])}\b"]
             site.note(
-                name, f"the image {src} has no alternative text", *_image_patterns(src),
+                name, f"the image {src} has no alternative text", *places,
                 hint='Write one: `#| fig-alt:` in its cell, or {fig-alt="..."} behind the image.',
             )  # fmt: skip
-
-
-def _image_patterns(src: str) -> tuple[str, ...]:
-    """Return patterns for where an image comes from: its cell's label, or its file."""
-    drawn = re.search(r"figure-html/(.+)-output-\d+\.\w+$", src)
-    if drawn:
-        return (rf"label:\s*[\"']?{re.escape(drawn[1])}\b",)
-    return (re.escape(src), re.escape(posixpath.basename(src)))
 
 
 def _check_headings(site: BuiltSite, name: str, page: SitePage) -> None:

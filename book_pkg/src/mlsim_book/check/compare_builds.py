@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from mlsim_book.errors import SourceError
 from mlsim_book.read.qmd import MEASURED
 
-_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
          "track", "wbr"}  # fmt: skip
 _SILENT = {"script", "style", "template", "nav", "mjx-container"}
 _SILENT_CLASSES = {"katex-html", "screen-reader-only", "sourceCode", "anchorjs-link",
@@ -85,7 +85,7 @@ class _Reader(HTMLParser):
             self._figure(given)
         if tag == "br":
             self._text.append(" ")
-        if tag in _VOID:
+        if tag in VOID:
             return
         silent = tag in _SILENT or bool(classes & (_SILENT_CLASSES | self.leave_out))
         # a number that opens is a button in Quarto's pages; what it opens is hidden
@@ -108,7 +108,7 @@ class _Reader(HTMLParser):
         return bool(self._open) and self._open[-1][1]
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _VOID or tag not in [name for name, _ in self._open]:
+        if tag in VOID or tag not in [name for name, _ in self._open]:
             return
         while self._open:
             name, silent = self._open.pop()
@@ -222,37 +222,42 @@ def moved(old: Path, new: Path) -> list[Move]:
     SourceError
         If one of the folders holds no pages.
     """
-    before, after = _pages(old), _pages(new)
+    before, after = pages_of(old), pages_of(new)
     found: list[Move] = []
     for page in sorted(before.keys() | after.keys()):
-        was = read_out(before[page], leave_out=[MEASURED]) if page in before else []
-        now = read_out(after[page], leave_out=[MEASURED]) if page in after else []
-        found += [Move(page, first, second) for first, second in _differences(was, now)]
+        was, now = (
+            read_out(pages[page], leave_out=[MEASURED]) if page in pages else []
+            for pages in (before, after)
+        )
+        keys = [each.key for each in was], [each.key for each in now]
+        matcher = difflib.SequenceMatcher(None, *keys, autojunk=False)
+        for tag, first, last, start, end in matcher.get_opcodes():
+            if tag != "equal":
+                pairs = _paired(was[first:last], now[start:end])
+                found += [Move(page, one, other) for one, other in pairs]
     return found
 
 
-def _pages(folder: Path) -> dict[str, Path]:
+def pages_of(folder: Path) -> dict[str, Path]:
+    """Return the pages of a built site by name.
+
+    Raises
+    ------
+    SourceError
+        The folder holds none.
+    """
     pages = {
         path.relative_to(folder).as_posix(): path
-        for path in folder.rglob("*.html")
-        if "site_libs" not in path.relative_to(folder).parts
+        for path in sorted(folder.rglob("*.html"))
+        if not {"site_libs", "index_files"} & set(path.relative_to(folder).parts)
     }
     if not pages:
         raise SourceError(
             f"there is no built page in {str(folder)!r}",
-            hint="Build the book before and after a change, and keep a copy: cp -r _book ../before",
+            hint="Build the site first: mlsim-book build, or quarto render. To compare two builds,"
+            " keep a copy of the first: cp -r _book ../before",
         )
     return pages
-
-
-def _differences(
-    old: Sequence[Piece], new: Sequence[Piece]
-) -> Iterator[tuple[Piece | None, Piece | None]]:
-    keys = [each.key for each in old], [each.key for each in new]
-    matcher = difflib.SequenceMatcher(None, *keys, autojunk=False)
-    for tag, first, last, start, end in matcher.get_opcodes():
-        if tag != "equal":
-            yield from _paired(old[first:last], new[start:end])
 
 
 def _paired(

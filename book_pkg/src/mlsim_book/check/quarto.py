@@ -12,14 +12,16 @@ that writes of `{python}`, is no fault.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-from mlsim_book.check.compare_builds import Piece, read_out
-from mlsim_book.errors import Problems, SourceError
+from mlsim_book.check.compare_builds import VOID, Piece, pages_of, read_out
+from mlsim_book.errors import Problems
 from mlsim_book.model import Project
 from mlsim_book.quarto import output_dir, render_with_quarto
 from mlsim_book.read.lines import Fences, SourceLine
@@ -47,6 +49,18 @@ class Finding:
     line: int
     message: str
     hint: str
+
+
+@cache
+def _rules() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("quarto.toml").read_text(encoding="utf-8"))
+
+
+def _found(rule: str, file: str, line: int, **words: str) -> Finding:
+    """Return a finding in the words of `quarto.toml`."""
+    said = _rules()[rule]
+    message, hint = (said[each].format(**words) for each in ("message", "hint"))
+    return Finding(said["kind"], file, line, message, hint)
 
 
 def quarto_findings(project: Project, pages: Sequence[ParsedPage]) -> list[Finding]:
@@ -87,33 +101,18 @@ def _of_cells(project: Project, page: ParsedPage) -> Iterator[Finding]:
     cached = isinstance(execute, Mapping) and execute.get("cache") in (True, "refresh")
     for block in page.document.blocks:
         if isinstance(block, Cell):
-            yield from _classes(block)
+            classes = block.options.get("classes")
+            words = classes.strip() if isinstance(classes, str) else ""
+            if isinstance(classes, list) or (" " in words and "." not in words):
+                yield _found("classes", block.file, block.option_line("classes"))
             continue
         for file, line, source in quarto_only(block) if page.document.notebook is None else ():
             shown = source if len(source) <= 50 else f"{source[:49]}…"
-            yield Finding(
-                "loses", file, line, f"runs {shown} here, too",
-                "To show it, write {{python}} for {python}.",
-            )  # fmt: skip
+            yield _found("expression", file, line, shown=shown)
         if cached and "`{python} " in block.text:
             first = next(each for each in block.lines if "`{python} " in each.text)
-            yield Finding(
-                "fails", first.file, first.line, "refuses inline expressions with a cache",
-                "Write `execute: freeze: auto` for `cache: true`.",
-            )  # fmt: skip
+            yield _found("cache", first.file, first.line)
             cached = False
-
-
-def _classes(cell: Cell) -> Iterator[Finding]:
-    classes = cell.options.get("classes")
-    if isinstance(classes, list) or (
-        isinstance(classes, str) and " " in classes.strip() and "." not in classes
-    ):
-        yield Finding(
-            "loses", cell.file, cell.option_line("classes"),
-            "breaks the box of this output and prints its colons",
-            'Write classes: "one .two".',
-        )  # fmt: skip
 
 
 def _headings(page: ParsedPage) -> Iterator[tuple[SourceLine, int, str, str]]:
@@ -129,37 +128,19 @@ def _levels(page: ParsedPage) -> Iterator[Finding]:
     for line, level, title, attributes in _headings(page):
         firsts += level == 1
         if level == 1 and firsts + bool(page.metadata.get("title")) > 1:
-            yield Finding(
-                "loses", line.file, line.line,
-                "numbers this heading as the next chapter, which then has the same number",
-                "Use one heading of level 1 in a file.",
-            )  # fmt: skip
+            yield _found("second-title", line.file, line.line)
         if last and level > last + 1 and ".unnumbered" not in attributes:
-            yield Finding(
-                "differs", line.file, line.line,
-                f"numbers '{title}' with a 0 for each level left out",
-                f"Write {'#' * (last + 1)} for {'#' * level}.",
-            )  # fmt: skip
+            right, written = "#" * (last + 1), "#" * level
+            yield _found("level", line.file, line.line, title=title, right=right, written=written)
         last = level
 
 
-def _index_title(page: ParsedPage) -> Iterator[Finding]:
-    if page.chapter.source == "index.qmd" and page.metadata.get("title"):
-        yield Finding(
-            "loses", page.chapter.source, 1,
-            "shows the book's title here instead of the one in the YAML block",
-            "Write `# Preface {.unnumbered}` below the block instead.",
-        )  # fmt: skip
-
-
-def _title_signs(page: ParsedPage) -> Iterator[Finding]:
-    title = page.chapter.title
+def _titles(page: ParsedPage) -> Iterator[Finding]:
+    source, title = page.chapter.source, page.chapter.title
+    if source == "index.qmd" and page.metadata.get("title"):
+        yield _found("index-title", source, 1)
     if re.search(r"[&<]", title) and re.search(r"[*`_$]|--|\.\.\.", title):
-        yield Finding(
-            "differs", page.chapter.source, 1,
-            f"shows '{title}' in the sidebar as it is written",
-            "Leave out & and <, or the markup.",
-        )  # fmt: skip
+        yield _found("title-signs", source, 1, title=title)
 
 
 def _lines(page: ParsedPage) -> Iterator[Finding]:
@@ -168,16 +149,9 @@ def _lines(page: ParsedPage) -> Iterator[Finding]:
         bare = re.sub(r"(`+).*?\1", "", line.text)
         for match in _GROUP.finditer(bare):
             if _KEY.sub("", match[1]).strip(" ;,"):
-                yield Finding(
-                    "loses", line.file, line.line,
-                    f"drops the words around the reference in [{match[1]}]",
-                    "Put them outside the brackets.",
-                )  # fmt: skip
+                yield _found("group", line.file, line.line, text=match[1])
         if _QUERY.search(bare):
-            yield Finding(
-                "loses", line.file, line.line, "leaves a link to x.qmd?... as it is",
-                "Leave the part from ? away.",
-            )  # fmt: skip
+            yield _found("query", line.file, line.line)
 
 
 def _callouts(page: ParsedPage) -> Iterator[Finding]:
@@ -186,17 +160,10 @@ def _callouts(page: ParsedPage) -> Iterator[Finding]:
     for line in _text_lines(page):
         match = _CALLOUT.match(line.text)
         if match and re.search(r"[*`_$\[]", match[1]):
-            yield Finding(
-                "differs", line.file, line.line, f"keeps '{match[1]}' as a raw tooltip",
-                "Write the title as a heading within the callout.",
-            )  # fmt: skip
+            yield _found("tooltip", line.file, line.line, title=match[1])
         if title is not None and line.text.strip():
             if _HEADING.match(line.text):
-                yield Finding(
-                    "loses", line.file, line.line,
-                    "makes this heading a section of the page, since the callout has a title",
-                    "Leave out the heading or title=.",
-                )  # fmt: skip
+                yield _found("callout-heading", line.file, line.line)
             title = None
         title = match[1] if match else title
 
@@ -212,15 +179,11 @@ def _shortcodes(page: ParsedPage) -> Iterator[Finding]:
             if end < 0 or "\n\n" in text[match.end() : end]:
                 line = block.lines[text.count("\n", 0, match.start())]
                 if Fences().feed(line.text) == "text":
-                    yield Finding(
-                        "loses", line.file, line.line,
-                        "drops the rest of the page after a shortcode that is not closed",
-                        "Close it with >}}.",
-                    )  # fmt: skip
+                    yield _found("shortcode", line.file, line.line)
 
 
 _RULES: tuple[Callable[[ParsedPage], Iterator[Finding]], ...] = (
-    _levels, _index_title, _title_signs, _lines, _callouts, _shortcodes,
+    _levels, _titles, _lines, _callouts, _shortcodes,
 )  # fmt: skip
 
 
@@ -237,11 +200,7 @@ def _references(page: ParsedPage, unnumbered: set[str]) -> Iterator[Finding]:
     for line in _text_lines(page):
         for key in _REFERENCE.findall(re.sub(r"(`+).*?\1", "", line.text)):
             if key.lower() in unnumbered:
-                yield Finding(
-                    "loses", line.file, line.line,
-                    f"prints ?{key}, since its section has no number",
-                    f"Write a link: [its title](page.qmd#{key}).",
-                )  # fmt: skip
+                yield _found("unnumbered", line.file, line.line, key=key)
 
 
 def _floats(pages: Sequence[ParsedPage]) -> Iterator[Finding]:
@@ -264,11 +223,7 @@ def _floats(pages: Sequence[ParsedPage]) -> Iterator[Finding]:
         for kind, (file, line) in own.items():
             if kind in first:
                 what = "Figure" if kind == "fig" else "Table"
-                yield Finding(
-                    "differs", file, line,
-                    f"calls this {what} 1, as it does in {first[kind][0]}",
-                    "Number the chapter, or leave the label out.",
-                )  # fmt: skip
+                yield _found("float", file, line, what=what, first=first[kind][0])
             first.setdefault(kind, (file, line))
 
 
@@ -297,8 +252,6 @@ _APART = (
     "term-first-used", "code-annotation-container",
 )  # fmt: skip
 _HOLDERS = {"main", "section"}
-_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
-         "track", "wbr"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -391,27 +344,6 @@ def compare_numbers(folder: Path, ours: Path) -> list[Fault]:
     return found
 
 
-def pages_of(folder: Path) -> dict[str, Path]:
-    """Return the pages of a site by name.
-
-    Raises
-    ------
-    SourceError
-        The folder holds none.
-    """
-    pages = {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*.html"))
-        if not {"site_libs", "index_files"} & set(path.relative_to(folder).parts)
-    }
-    if not pages:
-        raise SourceError(
-            f"there is no built page in {str(folder)!r}",
-            hint="Build the site first: mlsim-book build, or quarto render.",
-        )
-    return pages
-
-
 def _pieces(path: Path) -> list[Piece]:
     return [each for each in read_out(path, leave_out=_APART) if each.kind != "figure"]
 
@@ -420,7 +352,10 @@ def _differing(name: str, theirs: list[Piece], ours: list[Piece]) -> Iterator[Fa
     """Yield numbers of the pieces that only one page has, in the piece that has them."""
     both = Counter(each.text for each in theirs) & Counter(each.text for each in ours)
     theirs, ours = _without(theirs, both), _without(ours, both)
-    first, second = _counted(theirs), _counted(ours)
+    first, second = (
+        Counter(number for piece in pieces for number in _numbers(piece.text))
+        for pieces in (theirs, ours)
+    )
     for what, pieces, more, less in (
         ("only in Quarto's page", theirs, first, second),
         ("only in our page", ours, second, first),
@@ -444,10 +379,6 @@ def _without(pieces: list[Piece], others: Counter[str]) -> list[Piece]:
     return kept
 
 
-def _counted(pieces: list[Piece]) -> Counter[str]:
-    return Counter(number for piece in pieces for number in _numbers(piece.text))
-
-
 def _numbers(text: str) -> list[str]:
     """Return the numbers of a text, without commas: 1,024 is 1024.
 
@@ -457,18 +388,11 @@ def _numbers(text: str) -> list[str]:
     return [match[0].rstrip(".,").replace(",", "") for match in _NUMBER.finditer(text)]
 
 
-@dataclass
-class _Page:
-    text: str
-    blocks: list[str]  # tags of blocks within a paragraph
-    loose: list[str]
-
-
-def _read(html: str) -> _Page:
+def _read(html: str) -> _Reader:
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    return _Page("".join(reader.text), reader.blocks, reader.loose)
+    return reader
 
 
 class _Reader(HTMLParser):
@@ -476,13 +400,18 @@ class _Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.text: list[str] = []
-        self.blocks: list[str] = []
-        self.loose: list[str] = []
+        self._text: list[str] = []
+        self.blocks: list[str] = []  # tags of blocks within a paragraph
+        self.loose: list[str] = []  # texts outside of any
         self._open: list[tuple[str, bool]] = []  # tags within <main>, and whether seen
 
+    @property
+    def text(self) -> str:
+        """What is seen."""
+        return "".join(self._text)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if (not self._open and tag != "main") or tag in _VOID:
+        if (not self._open and tag != "main") or tag in VOID:
             return
         given = dict(attrs)
         classes = set((given.get("class") or "").split())
@@ -494,7 +423,7 @@ class _Reader(HTMLParser):
         seen = not hidden and (not self._open or self._open[-1][1])
         self._open.append((tag, seen))
         if tag in BLOCKS or tag in {"td", "th", "br"}:
-            self.text.append("\n")
+            self._text.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in (name for name, _ in self._open):
@@ -502,11 +431,11 @@ class _Reader(HTMLParser):
         while self._open and self._open.pop()[0] != tag:
             pass
         if tag in BLOCKS:
-            self.text.append("\n")
+            self._text.append("\n")
 
     def handle_data(self, data: str) -> None:
         if not self._open or not self._open[-1][1]:
             return
-        self.text.append(data)
+        self._text.append(data)
         if self._open[-1][0] in _HOLDERS and data.strip():
             self.loose.append(data.strip())

@@ -220,7 +220,12 @@ def check_chapters(
             shown += text
         for rule in rules:
             if PurePosixPath(page.chapter.source).match(rule.chapters):
-                _check_text(rule, page, problems)
+                if rule.text and not re.search(rule.text, page.source, re.MULTILINE):
+                    problems.add(
+                        f"nothing in this chapter matches '{rule.text}', as the book's rules ask",
+                        file=page.chapter.source,
+                        hint=rule.otherwise or "See `chapter-rules:` in _quarto.yml.",
+                    )
                 _check_exercises(rule, page, project, files, problems)
     for name in _chapter_files(project):
         if name not in known:
@@ -264,15 +269,6 @@ def _read_rules(project: Project) -> list[_Rule]:
         except re.error as error:
             raise wrong(f"has a wrong regular expression: {error}", rule["text"], number) from None
     return [_Rule(**rule) for rule in rules]
-
-
-def _check_text(rule: _Rule, page: ExecutedPage, problems: Problems) -> None:
-    if rule.text and not re.search(rule.text, page.source, re.MULTILINE):
-        problems.add(
-            f"nothing in this chapter matches '{rule.text}', as the book's rules ask",
-            file=page.chapter.source,
-            hint=rule.otherwise or "See `chapter-rules:` in _quarto.yml.",
-        )
 
 
 def _check_exercises(
@@ -371,7 +367,8 @@ def check_sources(
     for page in pages.values():
         for name, text in sources_of(page, project.root):
             for number, key in _references(text):
-                if key not in labels and not _is_part(key, labels):
+                whole, _, part = key.rpartition("-")  # fig-x-2 is a part of fig-x
+                if key not in labels and not (part.isdigit() and whole in labels):
                     lost.setdefault(key, []).append((name, number))
     for key, [(name, number), *more] in lost.items():
         near = nearest_label(key, labels)
@@ -452,12 +449,6 @@ def cited_keys(text: str) -> Iterator[tuple[int, str]]:
         key = _KEY.match(prose.source, start)
         if key is not None:
             yield prose.source.count("\n", 0, start) + 1, key[1] or key[2]
-
-
-def _is_part(key: str, labels: set[str]) -> bool:
-    """Say whether a label is a part of a figure: fig-x-2 of fig-x."""
-    whole, _, number = key.rpartition("-")
-    return number.isdigit() and whole in labels
 
 
 def _references(text: str) -> Iterable[tuple[int, str]]:

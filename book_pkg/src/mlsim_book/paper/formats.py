@@ -330,7 +330,10 @@ def make_epub(project: Project, paper: Paper, progress: Progress) -> bytes:
     with tempfile.TemporaryDirectory(prefix="mlsim-book-epub-") as scratch:
         folder = Path(scratch)
         paper.write_files(folder)
-        facts = {**paper.metadata, "identifier": _identifier(project)}
+        # the same in every build
+        words = "\n".join([project.site_url or "", project.title, *project.author])
+        own = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, words)}"
+        facts = {**paper.metadata, "identifier": own}
         (folder / "paper-metadata.json").write_text(json.dumps(facts), encoding="utf-8")
         # without highlighting: pandoc's gives two lines of a page one id
         arguments = [
@@ -375,27 +378,20 @@ def make_pdf(project: Project, paper: Paper, progress: Progress) -> bytes:
     return make_pdf(project, replace(paper, config={**paper.config, "refused": refused}), progress)
 
 
-def refused_formulas(paper: Paper) -> list[str]:
+def refused_formulas(paper: Paper, some: list[str] | None = None) -> list[str]:
     """Return the formulas that Typst can't set: half of them at a time, then half of that."""
-    return _refused(paper, [*dict.fromkeys(_FORMULA.findall(paper.html))])
-
-
-def _refused(paper: Paper, formulas: list[str]) -> list[str]:
-    typst = _typst()
+    typst, formulas = _typst(), some or [*dict.fromkeys(_FORMULA.findall(paper.html))]
     alone = replace(paper, html="".join(f"<p>{each}</p>" for each in formulas))
     try:
-        source = typst_source(alone, _silent)
+        source = typst_source(alone, lambda _: None)
         typst.compile(source.encode(), format="pdf", ignore_system_fonts=True)
     except typst.TypstError:
         if len(formulas) == 1:
             return [htmllib.unescape(re.sub(r"<[^>]*>", "", formulas[0]))]
         half = len(formulas) // 2
-        return _refused(paper, formulas[:half]) + _refused(paper, formulas[half:])
+        parts = (formulas[:half], formulas[half:])
+        return [each for part in parts for each in refused_formulas(paper, part)]
     return []
-
-
-def _silent(line: str) -> None:
-    """Take a line of progress and say nothing."""
 
 
 def typst_source(paper: Paper, progress: Progress) -> str:
@@ -429,12 +425,6 @@ def _warn(form: str, said: str, progress: Progress) -> None:
     """Say which formulas stand as TeX: the rest of pandoc's warnings are for its makers."""
     for math in dict.fromkeys(" ".join(each.split()) for each in _MATH_COMPLAINT.findall(said)):
         progress(f"WARN: {form}: a formula is shown as TeX: {math[:200]}")
-
-
-def _identifier(project: Project) -> str:
-    """Return a book's own name, the same in every build."""
-    words = "\n".join([project.site_url or "", project.title, *project.author])
-    return f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, words)}"
 
 
 def _epoch() -> int:

@@ -13,13 +13,14 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.read.lines import SourceLine, fence_for, read_lines, split_lines
+from mlsim_book.read.yamlfile import OPTIONS
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")
@@ -109,19 +110,6 @@ def _styler_ids(html: str) -> str:
 
 Output = dict[str, Any]  # as nbformat has it
 
-# What Jupyter's and Quarto's tags on a cell say.
-_TAGS: Mapping[str, tuple[str, bool]] = {
-    "hide-cell": ("include", False),
-    "remove-cell": ("include", False),
-    "hide-input": ("echo", False),
-    "remove-input": ("echo", False),
-    "hide-output": ("output", False),
-    "remove-output": ("output", False),
-    "hide-warnings": ("warning", False),
-    "show-input": ("echo", True),
-    "show-output": ("output", True),
-    "show-warnings": ("warning", True),
-}
 _OPTIONS = (
     "label", "echo", "output", "warning", "include", "error", "fig-cap", "fig-alt", "tbl-cap",
     "fig-subcap", "tbl-subcap", "layout-ncol", "layout-nrow", "lst-cap", "lst-label", "code-fold",
@@ -172,8 +160,11 @@ def read_notebook(path: Path, *, name: str) -> Notebook:
         kind = cell.get("cell_type")
         if kind == "code":
             pieces.append(_code_cell(cell, source))
-            outputs.append(_stored(cell))
-            names.append(_names(cell))
+            stored = cell.get("outputs") or ()
+            found = [sanitize(dict(each)) for each in stored if "output_type" in each]
+            outputs.append(tuple(joined(found)))
+            tags = (cell.get("metadata") or {}).get("tags") or ()
+            names.append(tuple(str(each) for each in (cell.get("id"), *tags) if each))
         elif kind == "markdown":
             folder = f"{path.stem}_files/figure-html"
             pieces.append(_with_attachments(cell, source, f"{folder}/cell-{index}", files))
@@ -233,34 +224,19 @@ def _code_cell(cell: Mapping[str, Any], source: str) -> str:
     """Return a code cell in its fence, with what its metadata says as options."""
     given = [line for line in source.split("\n") if line.startswith("#|")]
     own = {line.removeprefix("#|").split(":")[0].strip() for line in given}
+    metadata = cell.get("metadata") or {}
+    said: dict[str, Any] = {}
+    for tag in metadata.get("tags") or ():
+        said |= OPTIONS["tags"].get(tag, {})
+    said |= {key: metadata[key] for key in _OPTIONS if key in metadata}
     lines = [
         f"#| {key}: {json.dumps(value, ensure_ascii=False)}"
-        for key, value in _metadata_options(cell)
+        for key, value in said.items()
         if key not in own
     ]
     ticks = fence_for(source, least=3)
     body = "\n".join([*lines, source.rstrip("\n")])
     return f"{ticks}{{python}}\n{body}\n{ticks}"
-
-
-def _metadata_options(cell: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    metadata = cell.get("metadata") or {}
-    said = {_TAGS[tag][0]: _TAGS[tag][1] for tag in metadata.get("tags") or () if tag in _TAGS}
-    said.update({key: metadata[key] for key in _OPTIONS if key in metadata})
-    yield from said.items()
-
-
-def _names(cell: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = (cell.get("metadata") or {}).get("tags") or ()
-    return tuple(str(name) for name in (cell.get("id"), *tags) if name)
-
-
-def _stored(cell: Mapping[str, Any]) -> tuple[Output, ...]:
-    """Return a cell's stored outputs, each as a run would give it."""
-    found = [
-        sanitize(dict(output)) for output in cell.get("outputs") or () if "output_type" in output
-    ]
-    return tuple(joined(found))
 
 
 def _raw_cell(cell: Mapping[str, Any], source: str) -> str:

@@ -38,6 +38,10 @@ class SourceLine:
     file: str
     line: int
 
+    def error(self, message: str, hint: str | None = None) -> SourceError:
+        """Return an error at this line."""
+        return SourceError(message, file=self.file, line=self.line, hint=hint)
+
 
 def read_lines(path: Path, *, name: str) -> tuple[SourceLine, ...]:
     """Return the lines of a UTF-8 file; `name` is what errors call it."""
@@ -171,10 +175,8 @@ def _find(name: str, line: SourceLine, stack: tuple[Path, ...], root: Path) -> P
     target = (base / name.lstrip("/")).resolve()
     if target in stack:
         chain = " -> ".join(_name(path, root) for path in (*stack, target))
-        raise SourceError(
+        raise line.error(
             f"the include goes in a circle: {chain}",
-            file=line.file,
-            line=line.line,
             hint="Take one of these includes out.",
         )
     if not target.is_file():
@@ -185,9 +187,7 @@ def _find(name: str, line: SourceLine, stack: tuple[Path, ...], root: Path) -> P
                 "An include within an included file starts from the page's folder, as in Quarto: "
                 f"write '/{_name(beside, root)}'."
             )
-        raise SourceError(
-            f"the included file '{name}' does not exist", file=line.file, line=line.line, hint=hint
-        )
+        raise line.error(f"the included file '{name}' does not exist", hint)
     return target
 
 
@@ -250,16 +250,26 @@ def check_divs(lines: Sequence[SourceLine], problems: Problems) -> None:
             continue
         if _CLOSE.match(line.text):
             if not open_divs:
-                raise _stray(line)
+                raise line.error(
+                    f"'{line.text.strip()}' closes no div",
+                    "Take it out, or open a div above it, such as '::: {.callout-note}'.",
+                )
             open_divs.pop()
         elif _OPEN.match(line.text):
             open_divs.append(line)
             if before is not None and not _LIST_ITEM.match(line.text):
-                _note_glued(line, problems)
+                said = "follows a paragraph, so it is printed instead of opening a div"
+                problems.add(
+                    f"'{line.text.strip()}' {said}", file=line.file, line=line.line,
+                    hint="Put a blank line above it.",
+                )  # fmt: skip
         ends = not line.text.strip() or _NOT_A_PARAGRAPH.match(line.text)
         before = None if ends else line
     if open_divs:
-        raise _unclosed(open_divs[-1])
+        last = open_divs[-1]
+        raise last.error(
+            f"the div '{last.text.strip()}' is not closed", "End it with a line ':::'."
+        )
 
 
 def _still_in_list(text: str, before: SourceLine | None, in_list: bool) -> bool:
@@ -267,33 +277,6 @@ def _still_in_list(text: str, before: SourceLine | None, in_list: bool) -> bool:
         return True
     unindented = bool(text.strip()) and not text[0].isspace()
     return in_list and not (unindented and before is None)
-
-
-def _stray(line: SourceLine) -> SourceError:
-    return SourceError(
-        f"'{line.text.strip()}' closes no div",
-        file=line.file,
-        line=line.line,
-        hint="Take it out, or open a div above it, such as '::: {.callout-note}'.",
-    )
-
-
-def _unclosed(line: SourceLine) -> SourceError:
-    return SourceError(
-        f"the div '{line.text.strip()}' is not closed",
-        file=line.file,
-        line=line.line,
-        hint="End it with a line ':::'.",
-    )
-
-
-def _note_glued(line: SourceLine, problems: Problems) -> None:
-    problems.add(
-        f"'{line.text.strip()}' follows a paragraph, so it is printed instead of opening a div",
-        file=line.file,
-        line=line.line,
-        hint="Put a blank line above it.",
-    )
 
 
 def attributes(

@@ -11,9 +11,11 @@ appendices.
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -27,51 +29,24 @@ from mlsim_book.read.lines import Fences, SourceLine, expand_includes, nearest_f
 from mlsim_book.read.qmd import check_metadata, html_format, merge, split_front_matter
 from mlsim_book.read.yamlfile import YamlFile, did_you_mean, named_paths, read_yaml
 
-# The blocks of `_quarto.yml`, by path, with keys that change what a reader gets.
-_KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    (): (
-        "filters", "shortcodes", "comments", "google-scholar", "reference-section-title",
-        "suppress-bibliography", "number-offset", "knitr",
-    ),
-    ("project",): ("pre-render", "post-render"),
-    ("book",): (
-        "doi", "isbn", "edition", "cover-image", "issue-url", "navbar", "bread-crumbs",
-        "body-header", "body-footer", "margin-header", "margin-footer", "reader-mode", "tools",
-        "sharing", "open-graph", "twitter-card", "google-analytics", "plausible-analytics",
-        "cookie-consent", "announcement", "comments", "other-links", "code-links",
-    ),
-    ("book", "sidebar"): (
-        "logo", "logo-alt", "logo-href", "title", "subtitle", "style", "background", "foreground",
-        "border", "alignment", "collapse-level", "pinned", "header", "footer", "tools",
-    ),
-    ("format", "html"): (
-        "filters", "shortcodes", "comments", "grid", "page-layout",
-        "code-link", "embed-resources", "toc-location", "link-external-newwindow",
-        "link-external-icon", "mainfont", "monofont", "fontsize", "linestretch", "linkcolor",
-        "template", "template-partials",
-    ),
-}  # fmt: skip
-_WHY = {
-    "number-offset": "a book counts its chapters itself, in Quarto too",
-    "logo": "the picture of the book is its `favicon:`",
-    "filters": "Lua filters are not run",
-    "shortcodes": "shortcodes of extensions are not run",
-    "pre-render": "run the script yourself before building",
-    "post-render": "run the script yourself after building",
-}
+
+@functools.cache
+def _quarto_keys() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 
 
 def advise_keys(source: YamlFile, root: Path, problems: Problems) -> None:
     """Tell of keys in `_quarto.yml` that have no effect here, and of files that are missing."""
     own = _OfQuarto(source, root, problems)
-    for path, keys in _KEYS.items():
+    for name, keys in _quarto_keys()["unread"].items():
+        path = tuple(filter(None, name.split(".")))
         block = _block(source.data, path)
         for key in keys:
             if block.get(key) in (None, False, []):
                 continue
             if key == "filters" and own.have(block[key], *path, key):
                 continue
-            why = _WHY.get(key, "it is left out")
+            why = _quarto_keys()["why"].get(key, "it is left out")
             problems.advise(
                 f"`{': '.join((*path, key))}` has no effect here: {why}",
                 file=source.file,
@@ -179,7 +154,10 @@ def list_chapters(source: YamlFile, root: Path, problems: Problems) -> tuple[Cha
     A part that names a file has a page of its own: an unnumbered chapter whose
     `href` is its `part_href`.
     """
-    _check_references(source, root)
+    references = source.data["book"].get("references")
+    if isinstance(references, str) and "://" not in references:
+        line = source.line("book", "references")
+        own_path(references, what="page of references", root=root, file=source.file, line=line)
     chapters: list[Chapter] = []
     counts = {False: 0, True: 0}
     seen: set[str] = set()
@@ -212,10 +190,9 @@ def list_chapters(source: YamlFile, root: Path, problems: Problems) -> tuple[Cha
             )
         )
     if not chapters:
-        raise SourceError(
+        raise source.error(
             "the book has no chapters",
-            file=source.file,
-            line=source.line("book"),
+            "book",
             hint="List files under `book: chapters:`, index.qmd first.",
         )
     return tuple(chapters)
@@ -262,14 +239,6 @@ def _instead(plain: str, root: Path) -> str:
     if _ABSOLUTE.match(plain):
         return f"{moved}."
     return f"{moved}; or write a chapter there that holds {{{{< include {plain} >}}}}."
-
-
-def _check_references(source: YamlFile, root: Path) -> None:
-    """Refuse a page of references that is outside the book."""
-    name = source.data["book"].get("references")
-    if isinstance(name, str) and "://" not in name:
-        line = source.line("book", "references")
-        own_path(name, what="page of references", root=root, file=source.file, line=line)
 
 
 def _entries(source: YamlFile, root: Path) -> Iterator[_Entry]:
@@ -371,33 +340,6 @@ def first_heading(lines: tuple[SourceLine, ...]) -> Heading | None:
     return None
 
 
-# Keys that Quarto knows. At the top any other is metadata, and allowed.
-_TOP = (
-    "project", "book", "format", "execute", "bibliography", "csl", "crossref", "filters", "lang",
-    "metadata-files", "title", "author", "date", "editor", "engine", "jupyter", "knitr", "theme",
-    "link-citations", "nocite", "number-sections", "number-depth", "toc", "toc-depth",
-    "toc-title", "include-in-header", "include-before-body", "include-after-body", "css",
-    "resources", "profile", "comments", "google-scholar", "abstract", "license", "citation",
-    "shortcodes", "reference-section-title", "code-fold", "code-overflow", "highlight-style",
-    "suppress-bibliography", "cite-method", "html-math-method",
-)  # fmt: skip
-_PROJECT = (
-    "type", "output-dir", "title", "render", "execute-dir", "lib-dir", "resources", "preview",
-    "pre-render", "post-render", "detect",
-)  # fmt: skip
-_BOOK = (
-    "title", "subtitle", "author", "authors", "date", "date-format", "abstract", "description",
-    "license", "doi", "isbn", "edition", "chapters", "appendices", "references", "output-file",
-    "cover-image", "cover-image-alt", "image", "image-alt", "image-width", "image-height",
-    "favicon", "site-url", "site-path", "repo-url", "repo-branch", "repo-subdir", "repo-actions",
-    "repo-link-target", "repo-link-rel", "issue-url", "search", "navbar", "sidebar",
-    "page-navigation", "bread-crumbs", "back-to-top-navigation", "page-footer", "body-header",
-    "body-footer", "margin-header", "margin-footer", "reader-mode", "downloads", "tools",
-    "sharing", "open-graph", "twitter-card", "google-analytics", "plausible-analytics",
-    "cookie-consent", "announcement", "comments", "other-links", "code-links", "language",
-)  # fmt: skip
-
-
 def load_project(root: Path, problems: Problems) -> Project:
     """Read a book's `_quarto.yml`.
 
@@ -427,6 +369,9 @@ def load_project(root: Path, problems: Problems) -> Project:
     data = _with_metadata_files(source, root)
     book = data["book"]
     chapters = list_chapters(source, root, problems)
+    favicon = _text(book.get("favicon"))
+    if favicon is not None:
+        _require("favicon", favicon, source, root, "book", "favicon")
     output_dir = (data.get("project") or {}).get("output-dir") or "_book"
     return Project(
         root=root,
@@ -439,7 +384,7 @@ def load_project(root: Path, problems: Problems) -> Project:
         repo_url=_text(book.get("repo-url")),
         repo_branch=str(book.get("repo-branch") or "main"),
         site_url=_text(book.get("site-url")),
-        favicon=_favicon(book, source, root),
+        favicon=favicon,
         bibliography=_bibliography(data, source, root),
         csl=_text(data.get("csl")),
         references_chapter=_references(book, [each.source for each in chapters]),
@@ -478,10 +423,10 @@ def _with_metadata_files(source: YamlFile, root: Path) -> dict[str, Any]:
     for index, name in enumerate(names if isinstance(names, list) else [names]):
         path = root / str(name)
         if not path.is_file():
-            raise SourceError(
+            raise source.error(
                 f"the metadata file '{name}' does not exist",
-                file=source.file,
-                line=source.line("metadata-files", index),
+                "metadata-files",
+                index,
                 hint=nearest_file(path, root),
             )
         below = merge(below, _checked(path, str(name)).data)
@@ -501,13 +446,13 @@ def _check_keys(source: YamlFile, problems: Problems) -> None:
     project = data.get("project") or {}
     kind = project.get("type") if isinstance(project, dict) else None
     if kind != "book":
-        raise SourceError(
-            f"the project's type is {kind!r}, which must be `book`",
-            file=source.file,
-            line=source.line("project", "type"),
+        raise source.error(
+            f"the project's type is {kind!r}, which must be `book`", "project", "type"
         )
     check_metadata(source)
-    for block, known in (("project", _PROJECT), ("book", _BOOK)):
+    every = _quarto_keys()["known"]
+    for block in ("project", "book"):
+        known = every[block]
         for key in data[block]:
             if key not in known:
                 problems.add(
@@ -517,7 +462,7 @@ def _check_keys(source: YamlFile, problems: Problems) -> None:
                     hint=did_you_mean(key, known) or "Quarto has no such key; take it out.",
                 )
     for key in data:
-        hint = did_you_mean(key, _TOP) if key not in _TOP else None
+        hint = did_you_mean(key, every["top"]) if key not in every["top"] else None
         if hint:
             problems.add(f"unknown key '{key}'", file=source.file, line=source.line(key), hint=hint)
 
@@ -531,22 +476,11 @@ def _bibliography(data: Mapping[str, Any], source: YamlFile, root: Path) -> tupl
     return tuple(names)
 
 
-def _favicon(book: Mapping[str, Any], source: YamlFile, root: Path) -> str | None:
-    """Return the picture that browsers show beside the title, which must exist."""
-    name = _text(book.get("favicon"))
-    if name is not None:
-        _require("favicon", name, source, root, "book", "favicon")
-    return name
-
-
 def _require(what: str, name: str, source: YamlFile, root: Path, *path: str) -> None:
     """Refuse a name of no file; `path` leads to its line."""
     if not (root / name).is_file():
-        raise SourceError(
-            f"the {what} '{name}' does not exist",
-            file=source.file,
-            line=source.line(*path),
-            hint=nearest_file(root / name, root),
+        raise source.error(
+            f"the {what} '{name}' does not exist", *path, hint=nearest_file(root / name, root)
         )
 
 

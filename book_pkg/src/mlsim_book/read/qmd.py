@@ -39,16 +39,10 @@ from mlsim_book.read.lines import (
     read_lines,
 )
 from mlsim_book.read.yamlfile import (
-    ANY,
-    BOOL,
-    CODE,
-    COUNT,
+    CELL,
     EXECUTE,
-    FIGURE,
     HTML,
-    TEXT,
-    TEXTS,
-    Kind,
+    OPTIONS,
     YamlFile,
     book_settings,
     check_values,
@@ -241,7 +235,8 @@ def _code(
     indent, language = fence.group(1), fence.group(3)
     start = next((i for i, line in enumerate(body) if not _OPTION.match(line.text)), len(body))
     options = _options(body[:start]) | dict.fromkeys(_HIDES.findall(fence.group(4) or ""), False)
-    code = _trimmed(body[start:])
+    filled = [index for index, line in enumerate(body) if index >= start and line.text.strip()]
+    code = body[filled[0] : filled[-1] + 1] if filled else []
     if not code or any(options.get(name) is False for name in ("echo", "include")):
         return (replace(opening, text=""),)
     label = str(options.get("lst-label") or options.get("label") or "").removeprefix("#")
@@ -274,12 +269,6 @@ def _mapping(text: str) -> dict[str, Any] | None:
     except SourceError:
         return None
     return data if isinstance(data, dict) else None
-
-
-def _trimmed(lines: Sequence[SourceLine]) -> list[SourceLine]:
-    """Return lines without the blank ones around them."""
-    filled = [index for index, line in enumerate(lines) if line.text.strip()]
-    return list(lines[filled[0] : filled[-1] + 1]) if filled else []
 
 
 def _moved(text: str, indent: str) -> str:
@@ -322,66 +311,9 @@ def _diagram(
 
 _OPTION_LINE = re.compile(r"^#\| ?(.*)$")
 
-# What a cell may say, beside the options of `execute:`.
-CELL: Mapping[str, Kind] = {
-    **{name: kind for name, kind in EXECUTE.items() if name in
-       {"echo", "eval", "output", "include", "warning", "error"}},
-    **FIGURE,
-    **CODE,
-    "label": TEXT,
-    "id": TEXT,
-    "classes": TEXT,
-    "panel": TEXT,
-    "column": TEXT,
-    "fig-column": TEXT,
-    "tbl-column": TEXT,
-    "tags": TEXTS,
-    "fig-cap": TEXT | TEXTS | BOOL,
-    "fig-subcap": TEXT | TEXTS | BOOL,
-    "fig-scap": TEXT | TEXTS,
-    "fig-alt": TEXT | TEXTS,
-    "fig-link": TEXT | TEXTS,
-    "fig-pos": TEXT | BOOL,
-    "fig-env": TEXT,
-    "tbl-cap": TEXT | TEXTS,
-    "tbl-subcap": TEXT | TEXTS | BOOL,
-    "tbl-colwidths": ANY,
-    "lst-label": TEXT,
-    "lst-cap": TEXT,
-    "layout": ANY,
-    "layout-ncol": COUNT,
-    "layout-nrow": COUNT,
-    "layout-align": TEXT,
-    "layout-valign": TEXT,
-    "filename": TEXT,
-    "title": TEXT,
-    "renderings": TEXTS,
-    "html-table-processing": TEXT,
-    "code-annotations": TEXT | BOOL,
-    "autodep": BOOL,
-    "slideshow": ANY,
-    "export": ANY,
-}  # fmt: skip
-
 _BUILT_IN: Mapping[str, Any] = {
-    "echo": True,
-    "eval": True,
-    "output": True,
-    "include": True,
-    "warning": True,
-    "error": False,
-    "code-fold": None,
-    "code-summary": None,
-    "code-overflow": None,
-    "code-line-numbers": None,
-    "fig-width": 7,
-    "fig-height": 5,
-    "fig-dpi": 96,
-    "fig-format": "svg",
-    "fig-align": None,
-    "fig-cap-location": None,
-    "tbl-cap-location": None,
-}
+    **dict.fromkeys(OPTIONS["unset"]["names"]), **OPTIONS["defaults"],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -480,21 +412,13 @@ def parse_options(lines: Sequence[str], *, file: str, line: int) -> dict[str, An
     """
     source = load_yaml("\n".join(lines), file=file, first_line=line)
     if not isinstance(source.data, dict):
-        raise SourceError(
-            f"cell options must be `name: value`, got {lines[0]!r}",
-            file=file,
-            line=line,
-            hint="Write for example `#| echo: false`.",
-        )
+        said = f"cell options must be `name: value`, got {lines[0]!r}"
+        raise source.error(said, hint="Write for example `#| echo: false`.")
     check_values(source.data, CELL, source)
     label = source.data.get("label")
     if isinstance(label, str) and re.search(r"[\s{}]", label):
-        raise SourceError(
-            f"the label {label!r} holds a space or brace",
-            file=file,
-            line=source.line("label"),
-            hint="Use letters, digits and hyphens, as in fig-roofline.",
-        )
+        hint = "Use letters, digits and hyphens, as in fig-roofline."
+        raise source.error(f"the label {label!r} holds a space or brace", "label", hint=hint)
     return source.data
 
 
@@ -508,11 +432,9 @@ def check_cells(cells: Sequence[Cell], problems: Problems) -> None:
             continue
         if label in seen:
             first = seen[label]
-            raise SourceError(
+            raise cell.opening.error(
                 f"the label '{label}' is used by two cells, first at {first.file}:{first.line}",
-                file=cell.file,
-                line=cell.line,
-                hint="Give one of them another label.",
+                "Give one of them another label.",
             )
         seen[label] = cell
 
@@ -585,24 +507,11 @@ def split_front_matter(
         if lines[index].text.rstrip() in {"---", "..."}:
             text = "\n".join(line.text for line in lines[start + 1 : index])
             front = load_yaml(text, file=file, first_line=lines[start].line + 1)
-            _check_front_matter(front)
+            if not isinstance(front.data, dict):
+                raise front.error("the YAML block at the top must hold `name: value` lines")
+            check_metadata(front)
             return front, lines[index + 1 :]
-    raise SourceError(
-        "the YAML block at the top is not closed",
-        file=file,
-        line=lines[start].line,
-        hint="End it with a line '---'.",
-    )
-
-
-def _check_front_matter(front: YamlFile) -> None:
-    if not isinstance(front.data, dict):
-        raise SourceError(
-            "the YAML block at the top must hold `name: value` lines",
-            file=front.file,
-            line=front.line(),
-        )
-    check_metadata(front)
+    raise lines[start].error("the YAML block at the top is not closed", "End it with a line '---'.")
 
 
 def check_metadata(source: YamlFile) -> None:
@@ -654,31 +563,22 @@ def parse_blocks(lines: Sequence[SourceLine]) -> tuple[Markdown | Cell, ...]:
             else:
                 blocks.append(Markdown(shown_lines(first, fences.cell, body)))
     if fences.in_code and opening is not None:
-        raise _unclosed(opening, fences)
+        what = "cell" if fences.cell else "code block"
+        mark = opening.text.strip()
+        ticks = mark[: len(mark) - len(mark.lstrip(mark[0]))]
+        hint = f"End it with a line '{ticks}' at the same indent."
+        raise opening.error(f"the {what} that opens here is not closed", hint)
     if comment is not None:
-        raise SourceError(
-            "the comment that opens here is not closed",
-            file=comment.file,
-            line=comment.line,
-            hint="End it with '-->'.",
-        )
+        raise comment.error("the comment that opens here is not closed", "End it with '-->'.")
     return (*blocks, Markdown(tuple(run))) if run else tuple(blocks)
 
 
-def _unclosed(opening: SourceLine, fences: Fences) -> SourceError:
-    what = "cell" if fences.cell else "code block"
-    mark = opening.text.strip()
-    ticks = mark[: len(mark) - len(mark.lstrip(mark[0]))]
-    return SourceError(
-        f"the {what} that opens here is not closed",
-        file=opening.file,
-        line=opening.line,
-        hint=f"End it with a line '{ticks}' at the same indent.",
-    )
-
-
 def _cell(opening: SourceLine, indent: str, body: Sequence[SourceLine], number: int) -> Cell:
-    inner = [SourceLine(_dedent(line.text, indent), line.file, line.line) for line in body]
+    inner = [
+        replace(line, text=text.removeprefix(indent) if text.startswith(indent) else text.lstrip())
+        for line in body
+        for text in (line.text,)
+    ]
     option_texts, start = split_options([line.text for line in inner])
     options: dict[str, Any] = {}
     if option_texts:
@@ -687,7 +587,3 @@ def _cell(opening: SourceLine, indent: str, body: Sequence[SourceLine], number: 
     while code and not code[-1].text.strip():
         code.pop()
     return Cell(options, tuple(inner[: len(option_texts)]), tuple(code), indent, opening, number)
-
-
-def _dedent(text: str, indent: str) -> str:
-    return text[len(indent) :] if text.startswith(indent) else text.lstrip()

@@ -14,7 +14,9 @@ checked the same way.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,10 @@ class YamlFile(Places):
     """The data of a YAML text, and the line on which each key or item stands."""
 
     data: Any
+
+    def error(self, message: str, *path: str | int, hint: str | None = None) -> SourceError:
+        """Return an error at the line of a key."""
+        return SourceError(message, file=self.file, line=self.line(*path), hint=hint)
 
 
 class _Loader(yaml.SafeLoader):
@@ -124,33 +130,24 @@ class _Builder:
         return self.loader.construct_object(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Key) -> dict[str, Any]:
-        self._refuse_duplicates(node)
-        self.loader.flatten_mapping(node)
-        data: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise SourceError(
-                    "a key must be a word, not a list or a mapping",
-                    file=self.file,
-                    line=self.line(key_node),
-                )
-            key = str(key_node.value)
-            self.lines[(*path, key)] = self.line(key_node)
-            data[key] = self.build(value_node, (*path, key))
-        return data
-
-    def _refuse_duplicates(self, node: yaml.MappingNode) -> None:
         seen: dict[str, int] = {}
         for key_node, _ in node.value:
             key = str(key_node.value)
             if key in seen:
-                raise SourceError(
-                    f"the key '{key}' is written twice (first on line {seen[key]})",
-                    file=self.file,
-                    line=self.line(key_node),
-                    hint="Keep one of them.",
-                )
+                said = f"the key '{key}' is written twice (first on line {seen[key]})"
+                line = self.line(key_node)
+                raise SourceError(said, file=self.file, line=line, hint="Keep one of them.")
             seen[key] = self.line(key_node)
+        self.loader.flatten_mapping(node)
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                said = "a key must be a word, not a list or a mapping"
+                raise SourceError(said, file=self.file, line=self.line(key_node))
+            key = str(key_node.value)
+            self.lines[(*path, key)] = self.line(key_node)
+            data[key] = self.build(value_node, (*path, key))
+        return data
 
 
 def _explained(error: yaml.YAMLError, file: str, offset: int) -> SourceError:
@@ -333,73 +330,32 @@ def check_values(
         hint = None
         if str(value).lower() in {"yes", "no", "on", "off"}:
             hint = "Write true or false; YAML as Quarto reads it has no yes, no, on or off."
-        raise SourceError(
-            f"'{name}' is {value!r}, which must be {kind.words}",
-            file=source.file,
-            line=source.line(*path, name),
-            hint=hint,
+        raise source.error(
+            f"'{name}' is {value!r}, which must be {kind.words}", *path, name, hint=hint
         )
 
 
-# The options of `execute:`, which are also cell options.
-EXECUTE: Mapping[str, Kind] = {
-    "echo": BOOL | choice("fenced"),
-    "eval": BOOL,
-    "output": BOOL | choice("asis"),
-    "include": BOOL,
-    "warning": BOOL,
-    "error": BOOL,
-    "keep-ipynb": BOOL,
-    "keep-md": BOOL,
-    "enabled": BOOL,
-    "cache": BOOL | choice("refresh"),
-    "freeze": BOOL | choice("auto"),
-    "daemon": BOOL | NUMBER,
-    "daemon-restart": BOOL,
-    "debug": BOOL,
-    "ipynb-shell-interactivity": ANY,
-    "plotly-connected": BOOL,
-}
+_KINDS = {
+    "bool": BOOL, "text": TEXT, "number": NUMBER, "count": COUNT, "texts": TEXTS, "any": ANY,
+    "mapping": Kind("a mapping", lambda v: isinstance(v, dict)),
+}  # fmt: skip
+OPTIONS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("options.toml").read_text(encoding="utf-8")
+)
 
-FIGURE: Mapping[str, Kind] = {
-    "fig-width": NUMBER,
-    "fig-height": NUMBER,
-    "fig-dpi": NUMBER,
-    "fig-format": choice("retina", "png", "jpeg", "svg", "pdf"),
-    "fig-align": choice("default", "left", "right", "center"),
-    "fig-cap-location": choice("top", "bottom", "margin"),
-    "tbl-cap-location": choice("top", "bottom", "margin"),
-    "cap-location": choice("top", "bottom", "margin"),
-}
 
-CODE: Mapping[str, Kind] = {
-    "code-fold": BOOL | choice("show", "none"),
-    "code-summary": TEXT,
-    "code-overflow": choice("scroll", "wrap"),
-    "code-line-numbers": BOOL | TEXT,
-}
+def _kinds(*tables: str) -> dict[str, Kind]:
+    """Return the kinds of options as tables of `options.toml` have them."""
+    rows = [row for name in tables for row in OPTIONS[name].items()]
+    return {
+        name: functools.reduce(
+            Kind.__or__, (_KINDS.get(w) or choice(w) for w in said.split(" or "))
+        )
+        for name, said in rows
+    }
 
-# The options of `format: html:` whose wrong value would pass unnoticed.
-HTML: Mapping[str, Kind] = {
-    **FIGURE,
-    **CODE,
-    "toc": BOOL,
-    "toc-depth": COUNT,
-    "toc-title": TEXT,
-    "toc-location": choice("body", "left", "right", "left-body", "right-body"),
-    "number-sections": BOOL,
-    "number-depth": COUNT,
-    "code-copy": BOOL | choice("hover"),
-    "code-tools": BOOL | Kind("a mapping", lambda v: isinstance(v, dict)),
-    "code-link": BOOL,
-    "anchor-sections": BOOL,
-    "section-divs": BOOL,
-    "smooth-scroll": BOOL,
-    "embed-resources": BOOL,
-    "callout-appearance": choice("default", "simple", "minimal"),
-    "callout-icon": BOOL,
-    "reference-location": choice("block", "section", "margin", "document"),
-    "citation-location": choice("margin", "document"),
-    "link-external-newwindow": BOOL,
-    "link-external-icon": BOOL,
-}
+
+EXECUTE = _kinds("execute")
+HTML = _kinds("figure", "html")
+_SHARED = ("echo", "eval", "output", "include", "warning", "error")
+CELL = {name: EXECUTE[name] for name in _SHARED} | _kinds("figure", "cell")

@@ -46,7 +46,6 @@ from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
 from mlsim_book.render.splice import Splicer
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
-from mlsim_book.site import titles
 from mlsim_book.site.search import search_page, write_search
 from mlsim_book.site.shared_files import cards_place, cards_script, write_shared
 from mlsim_book.site.template import (
@@ -57,7 +56,7 @@ from mlsim_book.site.template import (
     page_title,
     write_offer,
 )
-from mlsim_book.site.titles import Titles, bare, book_titles
+from mlsim_book.site.titles import Contents, bare, book_titles, contents
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Finished:
 
     page: RenderedPage
     body: str
-    toc: list[titles.Contents]
+    toc: list[Contents]
     search: str
     opens: tuple[Opened, ...] = ()
     name: str = ""  # its title as the navigation shows it; "" if it has none of its own
@@ -88,7 +87,12 @@ def finish_pages(
 ) -> list[Finished]:
     """Fill in references, citations and links of all pages."""
     memo = memo or Memo()
-    return _hinted(book, [_remembered(book, page, memo) for page in rendered], memo)
+    pages = [_remembered(book, page, memo) for page in rendered]
+    filled = [FilledPage(each.page.page, page_title(each.page)[0], each.body) for each in pages]
+    bodies = place_hints(book.project, filled, book.reporter, memo)
+    return [
+        replace(each, body=bodies.get(each.page.page.chapter.href, each.body)) for each in pages
+    ]
 
 
 def _remembered(book: Book, page: RenderedPage, memo: Memo) -> Finished:
@@ -115,15 +119,6 @@ def _remembered(book: Book, page: RenderedPage, memo: Memo) -> Finished:
     return finished
 
 
-def _hinted(book: Book, pages: list[Finished], memo: Memo) -> list[Finished]:
-    """Put the glossary's hints into pages that are filled in."""
-    filled = [FilledPage(each.page.page, page_title(each.page)[0], each.body) for each in pages]
-    bodies = place_hints(book.project, filled, book.reporter, memo)
-    return [
-        replace(each, body=bodies.get(each.page.page.chapter.href, each.body)) for each in pages
-    ]
-
-
 def finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
     """Fill in one page, as far as it can be done without the others' texts."""
     for message, needle in page.notes:
@@ -142,8 +137,12 @@ def finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         references=entries(book.citations) if beside else None,
     )
     opens = tuple(replace(each, html=fill(each.html)) for each in page.opens)
-    name = fill(_own_title(page))
-    title = page.title and replace(page.title, html=_one_line(name))
+    # the title, or on a front page its first heading
+    firsts = (each.html for each in page.headings if each.level == 1)
+    name = fill(page.title.html if page.title else next(firsts, ""))
+    # without links, which a heading of the page should not be
+    shown = re.sub(r"</?a\b[^>]*>", "", name).strip()
+    title = page.title and replace(page.title, html=shown)
     titled = replace(page, title=title)
     depth = int(options.get("toc-depth", 3))
     headings = [
@@ -151,19 +150,7 @@ def finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         for each in page.headings
     ]
     variant = search_page(htmllib.escape(page_title(titled)[0]), body)
-    return Finished(titled, body, titles.contents(headings, depth), variant, opens, bare(name))
-
-
-def _own_title(page: RenderedPage) -> str:
-    """Return what a page calls itself: the title, or on a front page its first heading."""
-    if page.title:
-        return page.title.html
-    return next((each.html for each in page.headings if each.level == 1), "")
-
-
-def _one_line(html: str) -> str:
-    """Return a title without links, which a heading of the page should not be."""
-    return re.sub(r"</?a\b[^>]*>", "", html).strip()
+    return Finished(titled, body, contents(headings, depth), variant, opens, bare(name))
 
 
 def typeset_pages(
@@ -178,7 +165,9 @@ def typeset_pages(
         return to_html.place_formulas(html, done)
 
     for each, formulas in zip(pages, found, strict=True):
-        to_html.note_broken(each.page.page, formulas, done, book.reporter, _behind(each))
+        # the number that a formula stands behind
+        behind = {one: card.text for card in each.opens for one in to_html.formulas(card.html)}
+        to_html.note_broken(each.page.page, formulas, done, book.reporter, behind)
     return [
         replace(
             each,
@@ -209,14 +198,7 @@ def macros_of(project: Project) -> Mapping[str, str]:
     return settings.get("macros", {}) if isinstance(settings, Mapping) else {}
 
 
-def _behind(page: Finished) -> dict[to_html.Formula, str]:
-    """Return the number that a formula stands behind, for formulas in what opens."""
-    return {formula: each.text for each in page.opens for formula in to_html.formulas(each.html)}
-
-
-def _typeset_contents(
-    items: list[titles.Contents], place: Callable[[str], str]
-) -> list[titles.Contents]:
+def _typeset_contents(items: list[Contents], place: Callable[[str], str]) -> list[Contents]:
     return [
         replace(each, html=place(each.html), items=_typeset_contents(each.items, place))
         for each in items
@@ -265,7 +247,11 @@ def write_site(
     book = Book(
         project,
         reporter,
-        _links(project, pages),
+        Links(
+            project.root,
+            {chapter.source: chapter.href for chapter in project.chapters},
+            {name: data for page in pages for name, data in page.files.items()},
+        ),
         build_index(rendered, reporter),
         format_citations(project, rendered, reporter, keep),
     )
@@ -277,9 +263,11 @@ def write_site(
     for group in paper_groups(formats, expanded):
         _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
     favicon = [project.root / project.favicon] if project.favicon else []
+    named = {each.page.page.chapter.href: each.name for each in finished if each.name}
+    titles = book_titles(project, named, assets, keep, macros=macros_of(project), problems=problems)
     site = Site(
         project, assets, write_shared(assets, out, *favicon), offered,
-        _titles(book, finished, assets, keep), downloads(project, formats),
+        titles, downloads(project, formats),
         guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip
     for each in finished:
@@ -367,21 +355,6 @@ def _write_paper(
     paper = make_paper(book.project, flat, out)
     write_paper(book.project, paper, forms, out, progress)
     progress(f"made {' and '.join(forms)} ({time.perf_counter() - started:.1f} s)")
-
-
-def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
-    return Links(
-        project.root,
-        {chapter.source: chapter.href for chapter in project.chapters},
-        {name: data for page in pages for name, data in page.files.items()},
-    )
-
-
-def _titles(book: Book, pages: Sequence[Finished], assets: Assets, keep: TextCache) -> Titles:
-    """Return the titles for the navigation."""
-    chapters = {each.page.page.chapter.href: each.name for each in pages if each.name}
-    macros, problems = macros_of(book.project), book.reporter.problems
-    return book_titles(book.project, chapters, assets, keep, macros=macros, problems=problems)
 
 
 def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:

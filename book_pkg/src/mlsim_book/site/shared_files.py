@@ -18,7 +18,8 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,35 +31,14 @@ from mlsim_book.exercises.files import exercises_script, exercises_styles
 from mlsim_book.render.assets import Assets
 from mlsim_book.render.postprocess import Opened
 
-_TEXT = (
-    ("@fontsource-variable/source-sans-3", "wght.css"),
-    ("@fontsource-variable/source-sans-3", "wght-italic.css"),
-    ("@fontsource-variable/source-code-pro", "wght.css"),
+_FONTS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("fonts.toml").read_text(encoding="utf-8")
 )
-_SUBSETS = ("-latin-wght", "-latin-ext-wght", "-greek-wght")
-PRELOAD = ("source-sans-3-latin-wght-normal-core.woff2",)
-
-_ASCII = "".join(map(chr, range(0x20, 0x7F)))
-_COMMON = (
-    f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ¹²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæý"
-)
-# Letters of names from Prague to Istanbul, in a reference or two; and the dagger of a table.
-_NAMES = "ąćčďěęğıłńňőřśšşťůűźżžČŁŘŚŠŞŻŽ†"
-_GREEK = "ΓΔΘΛΞΠΣΥΦΨΩαβγδεζηθικλμνξοπρστυφχψωϑϕϖϱϵ"
-_SIGNS = "\u00a0\u200b×÷±·ˉˆ˙˜−∗∘∙√∞∫∑∏∂∇∈∉∀∃∧∨∩∪≤≥≠≈≡∼∝→←↔⇒⇔↦⋅⋯…′∣∥ℓ⌈⌉⌊⌋⟨⟩⊤⊥†‖"
-_CORE = {  # file -> what its first part holds; "" for all
-    "source-sans-3-latin-wght-normal": _COMMON,
-    "source-sans-3-latin-wght-italic": _COMMON,
-    "source-code-pro-latin-wght-normal": _COMMON,
-    "source-sans-3-latin-ext-wght-normal": _NAMES,
-    "source-sans-3-latin-ext-wght-italic": _NAMES,
-    "KaTeX_Main-Regular": _ASCII + _GREEK + _SIGNS,
-    "KaTeX_Math-Italic": _ASCII + _GREEK,
-    "KaTeX_AMS-Regular": _ASCII + _SIGNS,
-    **{f"KaTeX_Size{size}-Regular": "" for size in range(1, 5)},
+# by file what its first part holds; "" for all
+_CORE = {
+    name: "".join(_FONTS["letters"][each] for each in parts)
+    for name, parts in _FONTS["core"].items()
 }
-# What the variable fonts bring that is used: kerning, ligatures, marks, both kinds of figures.
-_FEATURES = ("kern", "liga", "ccmp", "locl", "mark", "mkmk", "pnum", "tnum")
 _FACE = re.compile(r"@font-face\s*\{[^}]*\}", re.DOTALL)
 _FILE = re.compile(r"([\w.-]+)\.woff2")
 _RANGE = re.compile(r"unicode-range:\s*([^;}]*)")
@@ -68,10 +48,10 @@ def write_fonts(assets: Assets, libs: Path) -> str:
     """Copy the fonts that a book in a European language needs; return their faces as CSS."""
     cut = _cut_fonts(assets)
     faces: list[str] = []
-    for package, sheet in _TEXT:
-        css = assets.module(f"{package}/{sheet}")
+    for sheet in _FONTS["sheets"]:
+        css = assets.module(sheet)
         for face in _FACE.findall(css.read_text(encoding="utf-8")):
-            if any(each in face for each in _SUBSETS):
+            if any(each in face for each in _FONTS["subsets"]):
                 faces += _faces(face, css.parent / "files", cut, libs / "fonts")
     sheet_ = assets.module("katex/dist/katex.min.css")
     for face in _FACE.findall(sheet_.read_text(encoding="utf-8")):
@@ -110,14 +90,9 @@ def _faces(face: str, source: Path, cut: Path, fonts: Path) -> Iterator[str]:
     for part, letters in zip(
         (first, rule), (cut / f"{name}.txt").read_text("ascii").split("\n"), strict=True
     ):
-        yield _with_range(part, (int(each, 16) for each in letters.split()))
-
-
-def _with_range(rule: str, letters: Iterable[int]) -> str:
-    wanted = f"unicode-range:{_range_text(letters)}"
-    if _RANGE.search(rule):
-        return _RANGE.sub(wanted, rule)
-    return f"{rule[:-1].rstrip().rstrip(';')};{wanted}}}"
+        wanted = f"unicode-range:{_range_text(int(each, 16) for each in letters.split())}"
+        bare = f"{part[:-1].rstrip().rstrip(';')};{wanted}}}"
+        yield _RANGE.sub(wanted, part) if _RANGE.search(part) else bare
 
 
 def _range_text(letters: Iterable[int]) -> str:
@@ -137,7 +112,7 @@ def _range_text(letters: Iterable[int]) -> str:
 
 def _cut_fonts(assets: Assets) -> Path:
     """Return the folder of the first parts, made once and kept beside the packages."""
-    key = content_hash(repr(_CORE), repr(_FEATURES), "2")[:8]
+    key = content_hash(repr(_CORE), repr(tuple(_FONTS["features"])), "2")[:8]
     folder = assets.folder / f"fonts-{key}"
     if folder.is_dir():
         return folder
@@ -150,7 +125,12 @@ def _cut_fonts(assets: Assets) -> Path:
         ) from None
     try:
         for name, core in _CORE.items():
-            _cut(_source(assets, name), scratch / name, core, hints="KaTeX" not in name)
+            package = name.partition("-latin")[0]
+            place = f"@fontsource-variable/{package}/files"
+            if formulas := name.startswith("KaTeX"):
+                place = "katex/dist/fonts"
+            source = assets.module(f"{place}/{name}.woff2")
+            _cut(source, scratch / name, core, hints=not formulas)
         try:
             scratch.replace(folder)
         except OSError:
@@ -161,19 +141,12 @@ def _cut_fonts(assets: Assets) -> Path:
     return folder
 
 
-def _source(assets: Assets, name: str) -> Path:
-    if name.startswith("KaTeX"):
-        return assets.module(f"katex/dist/fonts/{name}.woff2")
-    package = name.partition("-latin")[0]
-    return assets.module(f"@fontsource-variable/{package}/files/{name}.woff2")
-
-
 def _cut(source: Path, target: Path, letters: str, *, hints: bool) -> None:
     """Write the part of a font that has some letters, all of its letters for none."""
     subset, open_font = _font_tools()
     options = subset.Options()
     options.flavor, options.hinting, options.notdef_outline = "woff2", hints, True
-    options.layout_features = list(_FEATURES)
+    options.layout_features = _FONTS["features"]
     # two builds of one commit are byte-equal: no time of making goes in
     font = open_font(source, recalcTimestamp=False)
     has = set(font.getBestCmap())
@@ -232,44 +205,34 @@ def write_shared(assets: Assets, out: Path, favicon: Path = FOLDER / "icon.svg")
     libs = out / LIBS
     (libs / "fonts").mkdir(parents=True, exist_ok=True)
     faces = write_fonts(assets, libs)
-    css = "\n".join(
-        [
-            _read(assets.module("bootstrap/dist/css/bootstrap-reboot.min.css")),
-            without_faces(_read(assets.module("katex/dist/katex.min.css"))),
-            faces,
-            ":root {" + "".join(_icon_variable(assets, *each) for each in _ICONS.items()) + "}",
-            _read(FOLDER / "layout.css"),
-            _read(FOLDER / "content.css"),
-            _read(FOLDER / "cards.css"),
-            _read(FOLDER / "figures.css"),
-            _read(FOLDER / "margins.css"),
-            _read(FOLDER / "lightbox.css"),
-            _read(FOLDER / "print.css"),
-        ]
-    )
+    sheets = ("layout", "content", "cards", "figures", "margins", "lightbox", "print")
+    icons = (_icon_variable(assets, *each) for each in _ICONS.items())
+    css = "\n".join([
+        _read(assets.module("bootstrap/dist/css/bootstrap-reboot.min.css")),
+        without_faces(_read(assets.module("katex/dist/katex.min.css"))),
+        faces,
+        f":root {{{''.join(icons)}}}",
+        *(_read(FOLDER / f"{name}.css") for name in sheets),
+    ])  # fmt: skip
     css = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", css)
-    script = "".join(
-        _read(FOLDER / f"{name}.js")
-        for name in ("book", "margins", "lightbox", "code-tools", "opens", "terms", "search")
-    )
-    tables_css, tables_script = _read(FOLDER / "tables.css"), _read(FOLDER / "tables.js")
-    exercises = exercises_styles(), exercises_script()
+    scripts = ("book", "margins", "lightbox", "code-tools", "opens", "terms", "search")
+    script = "".join(_read(FOLDER / f"{name}.js") for name in scripts)
+
+    def write(stem: str, text: str, suffix: str) -> str:
+        name = f"{stem}-{content_hash(text)[:8]}.{suffix}"
+        (libs / name).write_text(text, encoding="utf-8")
+        return name
+
     names = Shared(
-        stylesheet=f"book-{content_hash(css)[:8]}.css",
-        script=f"book-{content_hash(script)[:8]}.js",
-        preload=tuple(f"fonts/{name}" for name in PRELOAD),
-        favicon=f"icon{favicon.suffix}",
-        tables_stylesheet=f"tables-{content_hash(tables_css)[:8]}.css",
-        tables_script=f"tables-{content_hash(tables_script)[:8]}.js",
-        exercises_stylesheet=f"exercises-{content_hash(exercises[0])[:8]}.css",
-        exercises_script=f"exercises-{content_hash(exercises[1])[:8]}.js",
+        write("book", css, "css"),
+        write("book", script, "js"),
+        tuple(f"fonts/{name}" for name in _FONTS["preload"]),
+        f"icon{favicon.suffix}",
+        write("tables", _read(FOLDER / "tables.css"), "css"),
+        write("tables", _read(FOLDER / "tables.js"), "js"),
+        write("exercises", exercises_styles(), "css"),
+        write("exercises", exercises_script(), "js"),
     )
-    (libs / names.tables_stylesheet).write_text(tables_css, encoding="utf-8")
-    (libs / names.tables_script).write_text(tables_script, encoding="utf-8")
-    (libs / names.exercises_stylesheet).write_text(exercises[0], encoding="utf-8")
-    (libs / names.exercises_script).write_text(exercises[1], encoding="utf-8")
-    (libs / names.stylesheet).write_text(css, encoding="utf-8")
-    (libs / names.script).write_text(script, encoding="utf-8")
     shutil.copy(favicon, libs / names.favicon)
     return names
 

@@ -175,20 +175,12 @@ def policy(inline_script: str) -> str:
     stylesheet holds its icons as `data:` images.
     """
     digest = base64.b64encode(hashlib.sha256(inline_script.encode()).digest()).decode()
-    rules = {
-        "default-src": "'none'",
-        "script-src": f"'self' 'sha256-{digest}'",
-        "style-src": "'self' 'unsafe-inline'",
-        "img-src": "'self' data:",
-        "font-src": "'self'",
-        "media-src": "'self'",
-        "connect-src": "'self'",
-        "worker-src": "'self'",
-        "frame-src": "'none'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
+    return (
+        f"default-src 'none'; script-src 'self' 'sha256-{digest}';"
+        " style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self';"
+        " media-src 'self'; connect-src 'self'; worker-src 'self'; frame-src 'none';"
+        " base-uri 'none'; form-action 'none'"
+    )
 
 
 def refused(html: str, allowed: str = "") -> str | None:
@@ -338,7 +330,7 @@ class Site:
 
     def fields(self, page: RenderedPage, body: str, toc: list[Contents]) -> dict[str, Any]:
         """Return what the template needs."""
-        project, chapter = self.project, page.page.chapter
+        project, chapter, url = self.project, page.page.chapter, self.project.site_url
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
         before, after = neighbours(project, chapter, self.titles)
         options = html_options(project, page.page)
@@ -369,7 +361,7 @@ class Site:
             "body": body,
             "repo_url": _escaped(project.repo_url),
             "footer": self._footer(),
-            "canonical": self._canonical(chapter),
+            "canonical": _escaped(url and f"{url.rstrip('/')}/{chapter.href}"),
             "downloads": self.downloads,
             "extra_styles": [
                 each if "//" in str(each) else posixpath.normpath(base + str(each))
@@ -397,10 +389,6 @@ class Site:
             "code_box": source_box(tools, words, source) if source else "",
         }
 
-    def _canonical(self, chapter: Chapter) -> str:
-        url = self.project.site_url
-        return htmllib.escape(f"{url.rstrip('/')}/{chapter.href}") if url else ""
-
     def _source_links(self, chapter: Chapter) -> dict[str, str]:
         project = self.project
         actions = as_list((project.metadata.get("book") or {}).get("repo-actions", ["edit"]))
@@ -420,19 +408,18 @@ class Site:
         return block_markdown(str(footer)) if footer else ""
 
     def _includes(self, options: Mapping[str, Any]) -> dict[str, str]:
-        return {
-            name.replace("-", "_"): "\n".join(
-                self._include(each) for each in as_list(options.get(name))
-            )
-            for name in ("include-in-header", "include-before-body", "include-after-body")
-        }
-
-    def _include(self, given: Any) -> str:
-        if isinstance(given, Mapping) and "text" in given:
-            return str(given["text"])
-        name = str(given["file"] if isinstance(given, Mapping) else given)
-        path = self.project.root / name
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        found = {}
+        for name in ("include-in-header", "include-before-body", "include-after-body"):
+            texts = []
+            for given in as_list(options.get(name)):
+                if isinstance(given, Mapping) and "text" in given:
+                    texts.append(str(given["text"]))
+                    continue
+                file = str(given["file"] if isinstance(given, Mapping) else given)
+                path = self.project.root / file
+                texts.append(path.read_text(encoding="utf-8") if path.is_file() else "")
+            found[name.replace("-", "_")] = "\n".join(texts)
+        return found
 
 
 @functools.lru_cache(maxsize=1)

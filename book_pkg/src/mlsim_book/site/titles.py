@@ -250,7 +250,11 @@ def sidebar(project: Project, here: Chapter, titles: Titles = _UNKNOWN) -> tuple
     entries: list[Entry] = []
     numbers = numbered(project)
     for part, part_href, chapters in groups:
-        items = tuple(_entry(each, here, _of_sidebar(each, titles), numbers) for each in chapters)
+        # one with an `&` is shown as it is written, as in Quarto
+        items = tuple(
+            _entry(each, here, _UNKNOWN if "&" in each.title else titles, numbers)
+            for each in chapters
+        )
         if part is None:
             entries.extend(items)
         else:
@@ -258,11 +262,6 @@ def sidebar(project: Project, here: Chapter, titles: Titles = _UNKNOWN) -> tuple
             text = titles.part(part, part_href)
             entries.append(Entry(text, href, part_href == here.href, items))
     return tuple(entries)
-
-
-def _of_sidebar(chapter: Chapter, titles: Titles) -> Titles:
-    """Return the titles to show a chapter by: one with an `&` as it is written, as in Quarto."""
-    return _UNKNOWN if "&" in chapter.title else titles
 
 
 def _entry(chapter: Chapter, here: Chapter, titles: Titles, numbers: bool) -> Entry:

@@ -123,7 +123,9 @@ def _interpreter() -> Iterator[Path]:
 def _outside(shown: set[Path]) -> tuple[list[Path], set[Path]]:
     """Return where else packages are found, and those packages, one by one."""
     named = [Path(each) for each in sys.path if each and Path(each).is_absolute()]
-    asked = {*_folders_of("PYTHONPATH"), *_pth_folders(), *_homes_of(_OWN)}
+    specs = filter(None, map(importlib.util.find_spec, _OWN))
+    own = {Path(each.origin).parent.parent for each in specs if each.origin}
+    asked = {*_folders_of("PYTHONPATH"), *_pth_folders(), *own}
     search: list[Path] = []
     packages: set[Path] = set()
     for folder in dict.fromkeys([*named, *sorted(asked)]):
@@ -143,13 +145,6 @@ def _outside(shown: set[Path]) -> tuple[list[Path], set[Path]]:
 def _folders_of(variable: str) -> list[Path]:
     named = (Path(each) for each in os.environ.get(variable, "").split(os.pathsep) if each)
     return [each for each in named if each.is_absolute() and each.is_dir()]
-
-
-def _homes_of(names: Iterable[str]) -> Iterator[Path]:
-    for name in names:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin:
-            yield Path(spec.origin).parent.parent
 
 
 def _pth_folders() -> Iterator[Path]:
