@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mlsim.errors import DataFileError, unknown_name
 from mlsim.hardware import Device
-from mlsim.measured.tables import DEVICE, FOLDER, LANGUAGE_MODEL, Table, one_of
+from mlsim.measured.tables import FOLDER, LANGUAGE_MODEL, Quoted, Table, one_of
 from mlsim.records import DATA
 from mlsim.records.rows import Published
 from mlsim.units import to_base
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TERMS = ("on demand", "spot")
 
 
-@dataclass(frozen=True)
-class Failures:
+@dataclass(frozen=True, kw_only=True)
+class Failures(Quoted):
     """A run, how long it was watched, and how often it failed.
 
     Attributes
@@ -42,16 +42,12 @@ class Failures:
         In which document, in which words, when; anything else worth knowing.
     """
 
-    id: str
     run: str
     device: str
     devices: int
     days: float
     failures: float
-    source: str
-    quote: str
     year: int
-    note: str
 
     def by_name(self, name: str = "") -> Quantity:
         """Return "failures", "days", "devices" or "mean_time_to_failure" as a value.
@@ -92,8 +88,8 @@ class Failures:
         return of_base(seconds, "s", partial(self._origin_of, words), unit="h", form=",.0f")
 
 
-@dataclass(frozen=True)
-class Price(Published):
+@dataclass(frozen=True, kw_only=True)
+class Price(Quoted, Published):
     """What a provider asked for devices.
 
     Attributes
@@ -109,7 +105,6 @@ class Price(Published):
         In which document, in which words, at which place; anything else worth knowing.
     """
 
-    id: str
     provider: str
     product: str
     device: str
@@ -119,10 +114,7 @@ class Price(Published):
     unit: str
     terms: str
     date: datetime.date
-    source: str
-    quote: str
     where: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was published, in words: as a name, and in one line of Markdown."""
@@ -174,15 +166,13 @@ def _check_price(row: Price) -> None:
         )
 
 
-FAILURES = Table(Failures, FOLDER / "reliability", {"device": DEVICE})
-PRICES = Table(
-    Price, DATA / "prices.csv", {"device": DEVICE, "terms": one_of(TERMS)}, check=_check_price
-)
+FAILURES = Table(Failures, FOLDER / "reliability")
+PRICES = Table(Price, DATA / "prices.csv", {"terms": one_of(TERMS)}, check=_check_price)
 MILLION = 1e6
 
 
-@dataclass(frozen=True)
-class ApiPrice:
+@dataclass(frozen=True, kw_only=True)
+class ApiPrice(Quoted):
     """What a provider asks for a million tokens.
 
     Attributes
@@ -197,17 +187,13 @@ class ApiPrice:
         When; in which document, in which words, at which place; anything else worth knowing.
     """
 
-    id: str
     provider: str
     model: str
     product: str
     input_price: float
     output_price: float
     date: datetime.date
-    source: str
-    quote: str
     where: str
-    note: str
 
     def of_request(self, prompt_tokens: float, output_tokens: float) -> Quantity:
         """Return the price of one request.

@@ -13,7 +13,6 @@ have two answers: how fast the usual one grew (all points), and how fast the lar
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections import defaultdict
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.equations.runs import flops_per_parameter_token, training_flops
 from mlsim.errors import DataFileError, InvalidValueError, need, unknown_name
-from mlsim.measured.tables import FILLED, Table, one_of
+from mlsim.measured.tables import FILLED, TEXT, Located, Table, one_of
 from mlsim.precision import PRECISIONS
 from mlsim.records import DATA, KINDS
 from mlsim.values import quantity
@@ -330,8 +329,8 @@ _QUOTED_WORDS = 15
 _OPERATIONS, _PASSES = 2.0, 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+@dataclass(frozen=True, kw_only=True)
+class Fact(Located):
     """One thing that was published of a language model.
 
     Attributes
@@ -347,16 +346,10 @@ class Fact:
         anything else worth knowing.
     """
 
-    id: str
     model: str
     fact: str
     value: str
     kind: str
-    source: str
-    where: str
-    quote: str
-    read: datetime.date
-    note: str
 
 
 def language_models() -> pandas.DataFrame:
@@ -481,6 +474,7 @@ FACT_ROWS = Table(
     Fact,
     FILE,
     {
+        "model": TEXT,
         "fact": one_of(FACTS),
         "kind": one_of([kind for kind in KINDS if kind != "given"]),
         **dict.fromkeys(("where", "quote"), FILLED),

@@ -18,18 +18,16 @@ from mlsim.errors import DataFileError, NotMeasuredError, unknown_name
 from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import FOLDER as ATLAS
 from mlsim.measured.tables import (
-    DEVICE,
     FOLDER,
     LANGUAGE_MODEL,
     MILLISECONDS,
-    MODEL,
     PRECISION,
     Column,
+    Measured,
     Table,
 )
 from mlsim.precision import Precision, precision
 from mlsim.quantities import term
-from mlsim.records.rows import Published
 from mlsim.software import Software
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.checks import service
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement(Published):
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Measured):
     """One published result.
 
     `series` is the table that it stands in: one source, one machine; `value` is in samples
@@ -57,20 +55,12 @@ class Measurement(Published):
     of that source.
     """
 
-    id: str
     series: str
     model: str
     hardware: str
     batch_size: int
     precision: str
     software: str
-    metric: str
-    value: float
-    unit: str
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was measured, in words: as a name, and in one line of Markdown."""
@@ -105,7 +95,7 @@ def measurements(
     return NETWORKS.find(model=model, hardware=hardware, precision=precision, software=software)
 
 
-NETWORKS = Table(Measurement, FOLDER, {"model": MODEL, "hardware": DEVICE, "precision": PRECISION})
+NETWORKS = Table(Measurement, FOLDER)
 
 
 # What can be measured, and its unit.
@@ -118,8 +108,8 @@ SERVING_METRICS: Mapping[str, str] = {
 LINK = "links.nvlink"
 
 
-@dataclass(frozen=True)
-class ServingMeasurement(Published):
+@dataclass(frozen=True, kw_only=True)
+class ServingMeasurement(Measured):
     """One published result of a language model.
 
     Attributes
@@ -150,7 +140,6 @@ class ServingMeasurement(Published):
         When, in which document, in which words; anything else worth knowing.
     """
 
-    id: str
     series: str
     model: str
     hardware: str
@@ -164,14 +153,7 @@ class ServingMeasurement(Published):
     kv_cache: str
     bits_per_weight: float | None
     software: str
-    metric: str
-    value: float
-    unit: str
     per_device: bool
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was measured, in words: as a name, and in one line of Markdown."""
@@ -328,7 +310,6 @@ SERVING = Table(
     FOLDER / "serving",
     {
         "model": LANGUAGE_MODEL,
-        "hardware": DEVICE,
         **dict.fromkeys(("weights", "activations", "kv_cache"), PRECISION),
     },
     SERVING_METRICS,
@@ -417,8 +398,8 @@ class MeasuredLoad:
             "model": self.model,
             "hardware": _node(self.device),
             "users": self.users,
-            "prompt_tokens": _drawn(self.prompt_tokens),
-            "output_tokens": _drawn(self.output_tokens),
+            "prompt_tokens": f"uniform {int(SHORTEST * self.prompt_tokens)} {self.prompt_tokens}",
+            "output_tokens": f"uniform {int(SHORTEST * self.output_tokens)} {self.output_tokens}",
             "tensor_parallel": self.tensor_parallel,
             "precision": self.precision,
             "kv_cache": "bf16",
@@ -456,16 +437,10 @@ LOADS = Table(
     MeasuredLoad,
     ATLAS / "services.csv",
     {
-        "model": MODEL,
-        "device": DEVICE,
         "scheduler": Column(lambda row, name: scheduler(row[name]).key),
         **dict.fromkeys(("first_token", "per_token"), MILLISECONDS),
     },
 )
-
-
-def _drawn(tokens: int) -> str:
-    return f"uniform {int(SHORTEST * tokens)} {tokens}"
 
 
 @cache

@@ -5,13 +5,12 @@ Nothing here was measured by this project.
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.machines import unit_peak
 from mlsim.errors import unknown_name
-from mlsim.measured.tables import DEVICE, PRECISION, Table
+from mlsim.measured.tables import Located, Table
 from mlsim.records import DATA
 from mlsim.values import Origin, literal, of_base, quantity
 
@@ -36,8 +35,8 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class ExecutionUnits:
+@dataclass(frozen=True, kw_only=True)
+class ExecutionUnits(Located):
     """Units of one kind on a chip, and the peak that its maker prints for them.
 
     Attributes
@@ -54,7 +53,6 @@ class ExecutionUnits:
         In which document, at which place, in which words, read when; anything else.
     """
 
-    id: str
     device: str | None
     product: str
     units: str
@@ -64,11 +62,6 @@ class ExecutionUnits:
     unit_multiply_adds: int
     clock_mhz: float
     printed: float
-    source: str
-    where: str
-    quote: str
-    read: datetime.date
-    note: str
 
     @property
     def multiply_adds_per_cycle(self) -> int:
@@ -109,8 +102,8 @@ class ExecutionUnits:
         return _as_published(self, made, words, number)
 
 
-@dataclass(frozen=True)
-class MemorySpace:
+@dataclass(frozen=True, kw_only=True)
+class MemorySpace(Located):
     """A kind of memory that a program for a GPU sees, and how much of it an A100 has.
 
     Attributes
@@ -125,7 +118,6 @@ class MemorySpace:
         In which document, at which place, in which words, read when; anything else.
     """
 
-    id: str
     name: str
     lies: str
     seen_by: str
@@ -134,11 +126,6 @@ class MemorySpace:
     amount: float
     unit: str
     per: str
-    source: str
-    where: str
-    quote: str
-    read: datetime.date
-    note: str
 
     @property
     def bytes(self) -> float:
@@ -152,8 +139,8 @@ class MemorySpace:
         return float(quantity(self.amount, self.unit).to("B").magnitude)
 
 
-@dataclass(frozen=True)
-class PublishedRate:
+@dataclass(frozen=True, kw_only=True)
+class PublishedRate(Located):
     """How fast something delivers, or how large it is: the stages that feed a device.
 
     Attributes
@@ -166,16 +153,10 @@ class PublishedRate:
         In which document, at which place, in which words, read when; anything else.
     """
 
-    id: str
     stage: str
     product: str
     value: float
     unit: str
-    source: str
-    where: str
-    quote: str
-    read: datetime.date
-    note: str
 
     @property
     def published(self) -> Quantity:
@@ -214,9 +195,7 @@ def memory_spaces() -> tuple[MemorySpace, ...]:
     return SPACES.rows()
 
 
-UNITS = Table(
-    ExecutionUnits, INSIDE / "execution_units.csv", {"device": DEVICE, "precision": PRECISION}
-)
+UNITS = Table(ExecutionUnits, INSIDE / "execution_units.csv")
 SPACES = Table(MemorySpace, INSIDE / "memory_spaces.csv")
 RATES = Table(PublishedRate, INSIDE / "input_rates.csv")
 

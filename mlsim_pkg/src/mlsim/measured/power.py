@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import energy
 from mlsim.hardware import Device
-from mlsim.measured.tables import DEVICE, FILLED, FOLDER, MODEL, Column, Table
+from mlsim.measured.tables import FILLED, FOLDER, Column, Measured, Table
 from mlsim.precision import precision, recorded
-from mlsim.records.rows import Published
 from mlsim.solvers.footprint import surroundings
 from mlsim.solvers.footprint.surroundings import Entry, Weights
 from mlsim.solvers.formats import Formats
@@ -46,8 +45,8 @@ METRICS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class PowerMeasurement(Published):
+@dataclass(frozen=True, kw_only=True)
+class PowerMeasurement(Measured):
     """One published result. None is what the source does not state.
 
     Attributes
@@ -78,7 +77,6 @@ class PowerMeasurement(Published):
         When, in which document, in which words; anything else worth knowing.
     """
 
-    id: str
     series: str
     model: str | None
     device: str | None
@@ -91,15 +89,8 @@ class PowerMeasurement(Published):
     output_tokens: int | None
     formats: str
     software: str
-    metric: str
-    value: float
-    unit: str
     boundary: str
     serving_id: str | None
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was published, in words: as a name, and in one line of Markdown."""
@@ -157,7 +148,7 @@ def _formats(record: Mapping[str, str], name: str) -> str:
 POWER = Table(
     PowerMeasurement,
     FOLDER / "power",
-    {"model": MODEL, "device": DEVICE, "formats": Column(_formats), "boundary": FILLED},
+    {"formats": Column(_formats), "boundary": FILLED},
     METRICS,
 )
 
@@ -263,7 +254,7 @@ class KernelPower:
         return self.running, self.compute, self.memory
 
 
-KERNELS = Table(KernelPower, FOLDER / "atlas" / "power.csv", {"device": DEVICE})
+KERNELS = Table(KernelPower, FOLDER / "atlas" / "power.csv")
 
 
 def kernels() -> tuple[KernelPower, ...]:

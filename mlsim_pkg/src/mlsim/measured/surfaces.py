@@ -126,16 +126,9 @@ def _rows(path: Path, content: str, columns: tuple[str, ...]) -> Iterator[dict[s
 
 
 def _kernel(cells: dict[str, str]) -> TimedKernel:
-    return TimedKernel(
-        kind=cells["kind"],
-        path=cells["path"],
-        engine=cells["engine"],
-        version=cells["version"],
-        kernel=cells["kernel"],
-        fitted=cells["fitted"] == "1",
-        shape=tuple(map(int, cells["shape"].split())),
-        seconds=float(cells["microseconds"]) * 1e-6,
-    )
+    kind, path, engine, version, kernel = (cells[name] for name in COLUMNS[:5])
+    shape, seconds = tuple(map(int, cells["shape"].split())), float(cells["microseconds"]) * 1e-6
+    return TimedKernel(kind, path, engine, version, kernel, cells["fitted"] == "1", shape, seconds)
 
 
 Shape = tuple[int, int, int]

@@ -2,20 +2,23 @@
 
 The fields of a row are the columns of its table, and the type of a field says what its cells must
 be: a whole number from 1 up, a positive number, yes or no, a date. A field that may be None may be
-empty. What else a column must be, such as the key of a device, its table says.
+empty. A model and a device are keys of the zoo. What else a column must be, its table says.
 """
 
 from __future__ import annotations
 
+import csv
 import datetime
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mlsim.errors import DataFileError, nearest, unknown_name
 from mlsim.precision import precision, recorded
 from mlsim.records import DATA
+from mlsim.records.rows import Published
 from mlsim.records.tables import Named, count, positive, read
 from mlsim.zoo import resolve, spaces
 
@@ -23,6 +26,52 @@ FOLDER = DATA / "measurements"
 
 Record = Mapping[str, str]
 Row = TypeVar("Row", bound=Named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quoted:
+    """A row of somebody's document.
+
+    Attributes
+    ----------
+    id
+        A name of its own.
+    source, quote, note
+        In which document, in which words; anything else worth knowing.
+    """
+
+    id: str
+    source: str
+    quote: str
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Located(Quoted):
+    """A row that also says `where` it stands in its document, and when that was `read`."""
+
+    where: str
+    read: datetime.date
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Quoted, Published):
+    """A row of what was measured or reported.
+
+    Attributes
+    ----------
+    metric
+        What was measured, a key of its table's metrics.
+    value, unit
+        As printed.
+    year
+        When.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    year: int
 
 
 @dataclass(frozen=True)
@@ -97,8 +146,11 @@ LANGUAGE_MODEL = _key(resolve.transformer, resolve.transformer)
 PRECISION = Column(lambda record, name: recorded(record[name]).name, lambda x: precision(x).name)
 FILLED = Column(_filled)
 MILLISECONDS = Column(lambda record, name: positive(record, name) * 1e-3, suffix="_ms")
+TEXT = Column(lambda record, name: record[name])
+# What columns of these names contain, and else by the type of the field.
+_BY_NAME = {"device": DEVICE, "hardware": DEVICE, "model": MODEL, "precision": PRECISION}
 _BY_TYPE: Mapping[str, Callable[[Record, str], Any]] = {
-    "str": lambda record, name: record[name],
+    "str": TEXT.read,
     "int": count,
     "float": positive,
     "bool": _flag,
@@ -132,6 +184,10 @@ class Table(Generic[Row]):
     metrics: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Row], None] = lambda _: None
     _loaded: dict[Path, tuple[Row, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        return {each.name: str(each.type) for each in fields(self.row)}  # type: ignore[arg-type]
 
     def rows(self) -> tuple[Row, ...]:
         """Return all rows of all files."""
@@ -169,9 +225,12 @@ class Table(Generic[Row]):
             name is not in the zoo or the bibliography; names file and line.
         """
         if path not in self._loaded:
-            names = [each.name for each in fields(self.row)]  # type: ignore[arg-type]
-            header = tuple(name + self._column(name).suffix for name in names)
-            self._loaded[path] = read(path, header, self._row)
+            header = [name + self._column(name).suffix for name in self._types]
+            with path.open(encoding="utf-8", newline="") as file:
+                written = next(csv.reader(file), [])
+            # In any order.
+            columns = written if sorted(written) == sorted(header) else header
+            self._loaded[path] = read(path, tuple(columns), self._row)
         return self._loaded[path]
 
     def _row(self, record: dict[str, str]) -> Row:
@@ -183,17 +242,17 @@ class Table(Generic[Row]):
                 raise DataFileError(
                     f"the unit of {name} is {self.metrics[name]}, not {record['unit']!r}."
                 )
-        row = self.row(**{each.name: self._cell(record, each.name) for each in fields(self.row)})  # type: ignore[arg-type]
+        row = self.row(**{name: self._cell(record, name) for name in self._types})
         self.check(row)
         return row
 
     def _column(self, name: str) -> Column:
-        kind = str(self.row.__annotations__[name]).partition(" | ")[0]
-        return self.columns.get(name) or Column(_BY_TYPE[kind])
+        kind = self._types[name].partition(" | ")[0]
+        return self.columns.get(name) or _BY_NAME.get(name) or Column(_BY_TYPE[kind])
 
     def _cell(self, record: Record, name: str) -> Any:
         column = self._column(name)
-        optional = "None" in str(self.row.__annotations__[name])
+        optional = self._types[name].endswith("None")
         header = name + column.suffix
         return None if optional and not record[header] else column.read(record, header)
 

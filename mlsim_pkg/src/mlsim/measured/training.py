@@ -17,16 +17,13 @@ from typing import Any
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
 from mlsim.measured.tables import (
-    DEVICE,
     FILLED,
     FOLDER,
     LANGUAGE_MODEL,
-    MODEL,
-    PRECISION,
+    Measured,
     Table,
     one_of,
 )
-from mlsim.records.rows import Published
 from mlsim.solvers.training.checks import Asked, run
 from mlsim.solvers.training.network import OPTIMIZERS, NetworkTraining, network_run
 from mlsim.solvers.training.search import search
@@ -49,23 +46,15 @@ _BASE = {"%": 0.01, "TFLOP/s": 1e12}
 LINK = "links.nvlink"
 # What decides the time of a step. Where a source leaves it out, it must be given.
 LAYOUT = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "interleaved",
-    "data_parallel",
-    "sequence_parallel",
-    "context_parallel",
-    "shard",
-    "micro_batch",
-    "recompute",
-    "attention",
+    *("tensor_parallel", "pipeline_parallel", "interleaved", "data_parallel", "sequence_parallel"),
+    *("context_parallel", "shard", "micro_batch", "recompute", "attention"),
 )
 # Arguments of `Engine.train` that say how to answer, and not what is asked.
 _OF_ANSWER = ("check_memory", "search")
 
 
-@dataclass(frozen=True)
-class TrainingMeasurement(Published):
+@dataclass(frozen=True, kw_only=True)
+class TrainingMeasurement(Measured):
     """One published result of training. None is what the source does not state.
 
     Attributes
@@ -93,7 +82,6 @@ class TrainingMeasurement(Published):
         When, in which document, in which words; anything else worth knowing.
     """
 
-    id: str
     series: str
     model: str
     device: str
@@ -114,14 +102,7 @@ class TrainingMeasurement(Published):
     attention: str | None
     dropout: bool | None
     software: str
-    metric: str
-    value: float
-    unit: str
     attention_counted: str | None
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was published, in words: as a name, and in one line of Markdown."""
@@ -309,8 +290,6 @@ STEPS = Table(
     FOLDER / "training",
     {
         "model": LANGUAGE_MODEL,
-        "device": DEVICE,
-        "precision": PRECISION,
         "shard": one_of(("none", "zero1", "zero2", "zero3")),
         "recompute": one_of(("none", "selective", "full")),
         "attention": one_of(("standard", "flash")),
@@ -322,8 +301,8 @@ STEPS = Table(
 NETWORK_METRICS: Mapping[str, str] = {"throughput": "sample/s"}
 
 
-@dataclass(frozen=True)
-class NetworkStep(Published):
+@dataclass(frozen=True, kw_only=True)
+class NetworkStep(Measured):
     """One published rate of training, of all devices together.
 
     Attributes
@@ -342,7 +321,6 @@ class NetworkStep(Published):
         When, in which document, in which words; anything else worth knowing.
     """
 
-    id: str
     series: str
     model: str
     device: str
@@ -352,13 +330,6 @@ class NetworkStep(Published):
     precision: str
     optimizer: str
     software: str
-    metric: str
-    value: float
-    unit: str
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was measured, in words: as a name, and in one line of Markdown."""
@@ -384,16 +355,10 @@ class NetworkStep(Published):
         >>> row.value < row.train().throughput
         True
         """
-        asked = {
-            "model": spaces.Models.get(self.model),
-            "hardware": self.machine,
-            "devices": self.devices,
-            "global_batch": self.global_batch,
-            "precision": self.precision,
-            "optimizer": self.optimizer,
-            "estimate": estimate,
-            **more,
-        }
+        names = ("devices", "global_batch", "precision", "optimizer")
+        asked = {name: getattr(self, name) for name in names}
+        model = spaces.Models.get(self.model)
+        asked |= {"model": model, "hardware": self.machine, "estimate": estimate, **more}
         return NetworkTraining(network_run(Asked.of(**asked)), check_memory=False)
 
 
@@ -428,12 +393,7 @@ def _check_network(row: NetworkStep) -> None:
 NETWORK_STEPS = Table(
     NetworkStep,
     FOLDER / "network_training",
-    {
-        "model": MODEL,
-        "device": DEVICE,
-        "precision": PRECISION,
-        "optimizer": one_of(tuple(OPTIMIZERS)),
-    },
+    {"optimizer": one_of(tuple(OPTIMIZERS))},
     NETWORK_METRICS,
     _check_network,
 )
@@ -452,8 +412,8 @@ RUN_METRICS: Mapping[str, str] = {
 MEASURED = ("metered", "arithmetic", "estimated")
 
 
-@dataclass(frozen=True)
-class PublishedRun(Published):
+@dataclass(frozen=True, kw_only=True)
+class PublishedRun(Measured):
     """One figure of one training run. None is what the source does not state.
 
     Attributes
@@ -478,23 +438,15 @@ class PublishedRun(Published):
         When, in which document, in which words; anything else worth knowing.
     """
 
-    id: str
     run: str
     model: str | None
     tokens: float | None
     device: str | None
     devices: int | None
-    metric: str
-    value: float
-    unit: str
     boundary: str
     measured: str
     grid: str
     pue: float | None
-    year: int
-    source: str
-    quote: str
-    note: str
 
     def said(self) -> tuple[str, str]:
         """Return what was published, in words: as a name, and in one line of Markdown."""
@@ -537,8 +489,6 @@ RUNS = Table(
     PublishedRun,
     FOLDER / "runs",
     {
-        "model": MODEL,
-        "device": DEVICE,
         "measured": one_of(MEASURED, "way of measuring"),
         **dict.fromkeys(("run", "boundary"), FILLED),
     },
@@ -582,5 +532,5 @@ def training_memory() -> tuple[TrainingMemory, ...]:
 PEAKS = Table(
     TrainingMemory,
     FOLDER / "memory" / "training_steps.csv",
-    {"model": MODEL, "optimizer": one_of(("sgd", "momentum", "adam")), "unit": one_of(("B",))},
+    {"optimizer": one_of(("sgd", "momentum", "adam")), "unit": one_of(("B",))},
 )

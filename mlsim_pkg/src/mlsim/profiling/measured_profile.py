@@ -453,6 +453,51 @@ class MeasuredProfile(Suggesting):
         return _table(self)
 
 
+@dataclass
+class Counted:
+    """What counters say of one launch as it is found out, each figure with its source."""
+
+    operations: dict[str, float] = field(default_factory=dict)
+    traffic: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def work(self, path: str, count: float, source: str) -> None:
+        """Add operations on a data path."""
+        self.operations[path] = self.operations.get(path, 0.0) + count
+        self.sources[path] = source
+
+    def lack(self, key: str, why: str) -> None:
+        """Say why a figure is not known, unless that was said."""
+        self.missing.setdefault(key, why)
+
+    def check_idle(self, advice: str) -> None:
+        """Refuse work that was counted on idle units alone, while single precision was not."""
+        if self.operations and not sum(self.operations.values()) and "fp32" not in self.operations:
+            units = ", ".join(self.operations)
+            self.lack(
+                "flops",
+                f"the units that were counted ({units}) did nothing, and single precision was not "
+                f"counted. {advice}",
+            )
+
+    def kernel(
+        self, name: str, seconds: float | None, facts: Mapping[str, Any], kind: str, calls: int = 1
+    ) -> MeasuredKernel:
+        """Return so many launches alike; figures are of one."""
+        return MeasuredKernel(
+            name,
+            calls,
+            None if seconds is None else seconds * calls,
+            {path: count * calls for path, count in self.operations.items()},
+            {level: count * calls for level, count in self.traffic.items()},
+            self.sources,
+            self.missing,
+            facts,
+            kind,
+        )
+
+
 def longest_first(kernels: Iterable[MeasuredKernel]) -> tuple[MeasuredKernel, ...]:
     """Return kernels by their time; what has none keeps its order."""
     return tuple(sorted(kernels, key=lambda each: -(each.seconds or 0.0)))

@@ -296,14 +296,8 @@ def serve(library: str, threads: int, questions: Iterable[str], out: TextIO) -> 
 
 
 # Variables by which libraries for linear algebra take their number of threads.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
+THREAD_VARIABLES = (*(f"{each}_NUM_THREADS" for each in _LIBRARIES), "VECLIB_MAXIMUM_THREADS")
 # Formats that a library may multiply in, the widest first.
 FORMATS = ("fp64", "fp32", "bf16", "fp16", "int8")
 # Sides of the square matrices that are tried, until one product takes this long.

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
-from mlsim.profiling.measured_profile import MeasuredKernel
+from mlsim.profiling.measured_profile import Counted, MeasuredKernel
 from mlsim.profiling.read.tables import known
 
 # Scalar instructions of each data path: add, multiply, fused multiply-add; and how many numbers
@@ -276,16 +276,13 @@ _FP32 = ",".join(f"smsp__{THREAD.format(kind='f', op=op)}.sum" for op in ("add",
 
 def kernel_of(launch: Launch) -> MeasuredKernel:
     """Return what is known of a launch: time, work, bytes, and what is missing."""
-    counters = Counters(launch)
-    sources: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    times = launch.calls
+    counters, found = Counters(launch), Counted()
     if counters.seconds is None:
-        missing["seconds"] = "gpu__time_duration.sum is not in the file"
+        found.lack("seconds", "gpu__time_duration.sum is not in the file")
     else:
-        sources["seconds"] = counters.time_source
-    operations = operations_of(counters, sources, missing)
-    traffic = traffic_of(counters, sources, missing)
+        found.sources["seconds"] = counters.time_source
+    _work(counters, found)
+    _traffic(counters, found)
     there = launch.metrics
     facts: dict[str, Any] = {FACTS[each]: there[each][0] for each in FACTS if each in there}
     for way, op in (("load", "ld"), ("store", "st")):
@@ -297,84 +294,57 @@ def kernel_of(launch: Launch) -> MeasuredKernel:
             facts[f"sectors_per_{way}"] = sectors / requests
     said = {"grid": launch.grid, "block": launch.block, "cc": launch.capability}
     facts |= {key: text for key, text in said.items() if text}
-    return MeasuredKernel(
-        launch.name,
-        times,
-        None if counters.seconds is None else counters.seconds * times,
-        {path: count * times for path, count in operations.items()},
-        {level: count * times for level, count in traffic.items()},
-        sources,
-        missing,
-        facts,
-        "graph" if launch.name == "graph" else "kernel",
-    )
+    kind = "graph" if launch.name == "graph" else "kernel"
+    return found.kernel(launch.name, counters.seconds, facts, kind, launch.calls)
 
 
-def operations_of(
-    counters: Counters, sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    """Return operations by data path; write down sources, and what is missing."""
-    operations = _scalar(counters, sources, missing)
+def _work(counters: Counters, found: Counted) -> None:
+    """Count operations by data path; say what is missing."""
     name, capability = counters.launch.name, counters.launch.capability
-    tensor, known = _tensor(counters, sources)
+    _scalar(counters, found)
+    tensor, known = _tensor(counters, found)
     used, evidence = _tensor_use(counters)
-    operations |= tensor
-    worked = sum(operations.values())
     wanted = wanted_tensor_metrics(capability)
-    if sum(tensor.values()) > 0:
+    why = ""
+    if tensor > 0:
         pass
     elif used:
-        missing["flops"] = (
-            f"it used the tensor cores ({evidence}), and their operations are not counted. Add "
-            f"--metrics {wanted}"
-        )
+        why = f"it used the tensor cores ({evidence}), and their operations are not counted"
     elif used is None and not known and has_tensor_cores(capability):
-        _unseen_tensor(name, operations, wanted, missing)
-    elif known and used is None and looks_like("tensor", name) and not worked:
-        missing["flops"] = (
+        why = _unseen_tensor(name, found, wanted)
+    elif (
+        known and used is None and looks_like("tensor", name) and not sum(found.operations.values())
+    ):
+        why = (
             "its name shows work on tensor cores, and no counter of the formats that were asked "
-            f"for saw any. Add --metrics {wanted}"
+            "for saw any"
         )
-    if operations and not sum(operations.values()) and "fp32" not in operations:
-        missing.setdefault(
-            "flops",
-            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
-            f"precision was not counted. Add --metrics {_FP32}",
-        )
-    if not operations and "flops" not in missing:
-        missing["flops"] = (
-            f"no counter of operations is in the file. Add --metrics {_FP32},{wanted}"
-        )
-    return operations
+    if why:
+        found.missing["flops"] = f"{why}. Add --metrics {wanted}"
+    found.check_idle(f"Add --metrics {_FP32}")
+    if not found.operations:
+        advice = f"Add --metrics {_FP32},{wanted}"
+        found.lack("flops", f"no counter of operations is in the file. {advice}")
 
 
-def _unseen_tensor(
-    name: str, operations: dict[str, float], wanted: str, missing: dict[str, str]
-) -> None:
-    """Decide what is known of a kernel whose file has no counter of tensor cores."""
+def _unseen_tensor(name: str, found: Counted, wanted: str) -> str:
+    """Say why the work of a kernel is not known whose file has no counter of tensor cores."""
     if looks_like("tensor", name):
-        missing["flops"] = (
-            "its name shows work on tensor cores, which the counters in the file do not see. Add "
-            f"--metrics {wanted}"
-        )
-    elif operations and not any(operations.values()) and looks_like("product", name):
-        missing["flops"] = (
+        return "its name shows work on tensor cores, which the counters in the file do not see"
+    if found.operations and not any(found.operations.values()) and looks_like("product", name):
+        return (
             "its name shows a product, and the arithmetic units that were counted did nothing, so "
-            f"it used tensor cores. Add --metrics {wanted}"
+            "it used tensor cores"
         )
-    else:
-        missing["tensor"] = (
-            f"tensor cores were not counted (its name shows none); to be sure add {wanted}"
-        )
+    why = "tensor cores were not counted (its name shows none); to be sure add"
+    found.missing["tensor"] = f"{why} {wanted}"
+    return ""
 
 
-def _scalar(
-    counters: Counters, sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    """Return operations on arithmetic units outside tensor cores."""
-    operations: dict[str, float] = {}
+def _scalar(counters: Counters, done: Counted) -> None:
+    """Count operations on arithmetic units outside tensor cores."""
     if not any("sass_thread_inst_executed_op" in base for base in counters.by_base):
-        return operations
+        return
     for path, (kind, wide) in SCALAR.items():
         bases = [THREAD.format(kind=kind, op=op) for op in ("add", "mul", "fma")]
         found = [counters.count(base) or counters.derived(base) for base in bases]
@@ -382,26 +352,24 @@ def _scalar(
             continue
         lacking = [base for base, value in zip(bases, found, strict=True) if value is None]
         if lacking:
-            missing[path] = f"smsp__{lacking[0]}.sum is not in the file"
+            done.missing[path] = f"smsp__{lacking[0]}.sum is not in the file"
             # Two of three kinds of instruction are no count of work.
-            missing.setdefault("flops", missing[path])
+            done.lack("flops", done.missing[path])
             continue
         (add, _), (mul, _), (fma, stem) = (each for each in found if each)
         total = float(equations.counted_flops(add, mul, fma)) * wide
         alone = path == "fp16" and fma and not add and not mul
         if alone and not looks_like("half", counters.launch.name):
-            missing[path] = (
+            done.missing[path] = (
                 f"{fma:,.0f} fused multiply-adds alone, with which compilers load constants"
             )
             continue
-        operations[path] = total
         pairs = ", each of two numbers" if wide == 2 else ""
-        sources[path] = f"add + mul + 2 fma of {stem}{pairs}"
-    return operations
+        done.work(path, total, f"add + mul + 2 fma of {stem}{pairs}")
 
 
-def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, float], bool]:
-    """Return operations on tensor cores by format, and whether any counter of them is there."""
+def _tensor(counters: Counters, done: Counted) -> tuple[float, bool]:
+    """Count operations on tensor cores; return them, and whether any counter of them is there."""
     seen: dict[TensorMetric, float] = {}
     named: dict[TensorMetric, str] = {}
     for base in list(counters.by_base):
@@ -409,25 +377,24 @@ def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, floa
         found = counters.count(base) if metric else None
         if metric and found:
             seen[metric], named[metric] = found
-    operations: dict[str, float] = {}
-    for metric, value in without_doubles(seen).items():
-        operations[metric.path] = operations.get(metric.path, 0.0) + value
-        before = f"{sources[metric.path]} + " if metric.path in sources else ""
-        sources[metric.path] = before + named[metric]
+    whole = without_doubles(seen)
+    for metric, value in whole.items():
+        before = f"{done.sources[metric.path]} + " if metric.path in done.sources else ""
+        done.work(metric.path, value, before + named[metric])
     if seen:
-        return operations, True
+        return sum(whole.values()), True
     # Instructions of all kinds.
     kinds = (TENSOR_INSTRUCTIONS + each for each in ("", "_op_hmma", "_op_hmma_v2"))
     found = next((each for base in kinds if (each := counters.count(base)) is not None), None)
-    if found is None:
-        return {}, False
     shape = shape_in(counters.launch.name, counters.launch.capability)
-    if not found[0]:
-        return {}, True
-    if shape is None:
-        return {}, False
-    sources["tensor"] = f"{found[1]}, each of {' x '.join(map(str, shape))} multiply-adds"
-    return {"tensor": float(equations.matrix_instruction_flops(found[0], *shape))}, True
+    if found is None or (found[0] and shape is None):
+        return 0.0, False
+    if not found[0] or shape is None:
+        return 0.0, True
+    work = float(equations.matrix_instruction_flops(found[0], *shape))
+    source = f"{found[1]}, each of {' x '.join(map(str, shape))} multiply-adds"
+    done.work("tensor", work, source)
+    return work, True
 
 
 def _tensor_use(counters: Counters) -> tuple[bool | None, str]:
@@ -445,28 +412,24 @@ def _tensor_use(counters: Counters) -> tuple[bool | None, str]:
     return (False if idle else None), ""
 
 
-def traffic_of(
-    counters: Counters, sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    """Return bytes by level; write down sources, and what is missing."""
-    traffic = {}
+def _traffic(counters: Counters, done: Counted) -> None:
+    """Count bytes by level; say what is missing."""
     for level, every in BYTES.items():
         choices = [each for each in every if any(base in counters.by_base for base in each)]
         for bases in choices:
             found = [_bytes(counters, base) for base in bases]
             if all(each is not None for each in found):
-                traffic[level] = sum(each[0] for each in found if each)
-                sources[level] = " + ".join(each[1] for each in found if each)
+                done.traffic[level] = sum(each[0] for each in found if each)
+                done.sources[level] = " + ".join(each[1] for each in found if each)
                 break
         else:
             part = [b for choice in choices for b in choice if _bytes(counters, b) is not None]
             if part:
                 want = next(c for c in choices if part[0] in c)
                 lack = next(b for b in want if b not in part)
-                missing[level] = f"{lack}.sum is not in the file"
+                done.missing[level] = f"{lack}.sum is not in the file"
             elif level == "dram":
-                missing[level] = _no_bytes(counters)
-    return traffic
+                done.missing[level] = _no_bytes(counters)
 
 
 def _no_bytes(counters: Counters) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 
 from mlsim.errors import DataFileError
@@ -81,13 +81,18 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
     """
     found = Timeline(source.path)
     device = capability = ""
-    notes = _Notes()
-    asked = _Asked()
+    summary, moves = False, 0
+    # Counts of operations that all launches have together, and that each launch of a kernel has.
+    asked, counted = set[str](), dict[tuple[str, str, str], set[str]]()
     for launch in launches:
         kernel = kernel_of(launch)
         found.add(kernel)
-        asked.see(launch)
-        notes.see(launch, kernel)
+        counts = {each for each in launch.metrics if _WORK.search(each)}
+        asked |= counts
+        key = (launch.name, launch.grid, launch.block)
+        counted[key] = counted.get(key, counts) & counts
+        summary = summary or launch.calls > 1
+        moves += "load constants" in kernel.missing.get("fp16", "")
         device = device or launch.texts.get("device", "")
         capability = capability or launch.capability
     if not found.sums:
@@ -95,12 +100,30 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
             f"{source.path}: there is a header of Nsight Compute, and no kernel below it. Profile "
             "a run that launches kernels."
         )
+    kernels = list[MeasuredKernel]()
+    for each in found.kernels():
+        key = (each.name, each.facts.get("grid", ""), each.facts.get("block", ""))
+        lacking = sorted(asked - counted.get(key, asked))
+        missing = {**each.missing}
+        if lacking:
+            # A count that some launches lack makes their work unsure.
+            why = f"it lacks {lacking[0]}, which other launches in the file have"
+            missing.setdefault("flops", why)
+        kernels.append(replace(each, missing=missing))
+    notes = {
+        "The file is a summary: figures are means times the number of launches.": summary,
+        "A row 'graph' is a whole CUDA graph of many kernels.": any(
+            each.name == "graph" for each in kernels
+        ),
+        f"{moves:,} launches executed half-precision multiply-adds alone, and no name shows half "
+        "precision. Compilers load constants with them, so they are not counted as work.": moves,
+    }
     return found.profile(
         "Nsight Compute",
-        tuple(asked.checked(each) for each in found.kernels()),
+        tuple(kernels),
         device_name=device,
         device_facts={"compute capability": capability} if capability else {},
-        notes=notes.notes(),
+        notes=tuple(note for note, there in notes.items() if there),
         exchanges=(),
     )
 
@@ -273,63 +296,6 @@ def _check_count(metric: str, unit: str, where: str) -> None:
         raise DataFileError(
             f"{where}: {metric} is counted in {unit!r}. Columns and header don't belong together."
         )
-
-
-class _Asked:
-    """Which counts of operations the launches have: one that some lack makes theirs unsure."""
-
-    def __init__(self) -> None:
-        self.all: set[str] = set()
-        self.by_kernel: dict[tuple[str, str, str], set[str]] = {}
-
-    def see(self, launch: Launch) -> None:
-        """Look at a launch."""
-        counts = {each for each in launch.metrics if _WORK.search(each)}
-        self.all |= counts
-        key = (launch.name, launch.grid, launch.block)
-        if key in self.by_kernel:
-            self.by_kernel[key] &= counts
-        else:
-            self.by_kernel[key] = counts
-
-    def checked(self, kernel: MeasuredKernel) -> MeasuredKernel:
-        """Return a kernel, its work refused if a launch of it lacks a count that others have."""
-        key = (kernel.name, kernel.facts.get("grid", ""), kernel.facts.get("block", ""))
-        lacking = sorted(self.all - self.by_kernel.get(key, self.all))
-        if not lacking or "flops" in kernel.missing:
-            return kernel
-        why = f"it lacks {lacking[0]}, which other launches in the file have"
-        return replace(kernel, missing={**kernel.missing, "flops": why})
-
-
-@dataclass
-class _Notes:
-    """What a reader must know of the launches."""
-
-    summary: bool = False
-    graph: bool = False
-    moves: int = 0
-
-    def see(self, launch: Launch, kernel: MeasuredKernel) -> None:
-        """Look at a launch."""
-        self.summary = self.summary or launch.calls > 1
-        self.graph = self.graph or launch.name == "graph"
-        self.moves += "load constants" in kernel.missing.get("fp16", "")
-
-    def notes(self) -> tuple[str, ...]:
-        """Return the notes."""
-        found = []
-        if self.summary:
-            found.append("The file is a summary: figures are means times the number of launches.")
-        if self.graph:
-            found.append("A row 'graph' is a whole CUDA graph of many kernels.")
-        if self.moves:
-            found.append(
-                f"{self.moves:,} launches executed half-precision multiply-adds alone, and no name "
-                "shows half precision. Compilers load constants with them, so they are not counted "
-                "as work."
-            )
-        return tuple(found)
 
 
 # "  saxpy(float *) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"; older versions

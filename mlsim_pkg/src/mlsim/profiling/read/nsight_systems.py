@@ -229,10 +229,7 @@ class _Report:
         if self.kind == "calls" or (self.kind == "nvprof" and "GPU" not in what):
             if "Launch" in name and seconds is not None:
                 usual, longest = (
-                    next(
-                        (self.scaled(row, each, "s") for each in names if each in self.columns),
-                        None,
-                    )
+                    next(filter(None, (self.scaled(row, each, "s") for each in names)), None)
                     for names in (("Med", "Median"), ("Max", "Maximum"))
                 )
                 found.starts.append(Launches(count, seconds, None, usual, longest))
@@ -301,12 +298,8 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
             f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
             "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
         )
-    return found.profile(
-        "Nsight Systems",
-        found.kernels(),
-        device_name=found.device,
-        launches=found.launched(),
-    )
+    launches, device = found.launched(), found.device
+    return found.profile("Nsight Systems", found.kernels(), device_name=device, launches=launches)
 
 
 _KERNELS, _COPIES = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"

@@ -13,7 +13,7 @@ from typing import Any
 
 from mlsim.equations import counters
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
+from mlsim.profiling.measured_profile import Counted, MeasuredProfile
 from mlsim.profiling.read.tables import Locale, Source, find_locale, known, open_source
 from mlsim.profiling.stopwatch import Run
 from mlsim.units import text
@@ -239,7 +239,7 @@ Lines = Iterable[tuple[int, str]]
 class _Row:
     """One event as it is printed: the share is in percent."""
 
-    number: int
+    where: str
     event: str
     value: str
     unit: str = ""
@@ -332,7 +332,7 @@ def _csv_rows(lines: Lines, sign: str, where: str) -> Iterator[_Row]:
         share = cells[4] if len(cells) > 4 else ""
         if len(cells) < 3 or not re.fullmatch(r"(\d+([.,]\d+)?)?", share):
             raise DataFileError(f"{where}:{number}: this is no line of perf stat -x{sign}.")
-        yield _Row(number, cells[2], cells[0], cells[1], share)
+        yield _Row(f"{where}:{number}", cells[2], cells[0], cells[1], share)
 
 
 def _json_rows(lines: Lines, where: str) -> Iterator[_Row]:
@@ -347,7 +347,7 @@ def _json_rows(lines: Lines, where: str) -> Iterator[_Row]:
             raise _split_up(where, number)
         if "event" in said:
             keys = ("event", "counter-value", "unit", "pcnt-running")
-            yield _Row(number, *(str(said.get(key, "")) for key in keys))
+            yield _Row(f"{where}:{number}", *(str(said.get(key, "")) for key in keys))
 
 
 def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> Iterator[_Row]:
@@ -369,7 +369,7 @@ def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> I
         elif event := _EVENT.match(line):
             part = _PART.search(event["rest"])
             unit, share = event["unit"] or "", part["share"] if part else ""
-            yield _Row(number, event["event"], event["value"], unit, share)
+            yield _Row(f"{where}:{number}", event["event"], event["value"], unit, share)
         elif not times and not line.strip().startswith(_BESIDE):
             raise DataFileError(
                 f"{where}:{number}: {line.strip()[:40]!r} is no line of perf stat. The file is "
@@ -389,28 +389,26 @@ def _collected(
 ) -> PerfStat:
     counters: dict[str, Counter] = {}
     for row in rows:
-        _check_event(row, where)
-        _add(counters, row, _counter(row, locale, where), where)
+        _check_event(row)
+        _add(counters, row, _counter(row, locale))
     if not counters:
         raise DataFileError(f"{where}: there is no counter in it. perf prints to the error stream: "
                             "perf stat -o FILE -- COMMAND.")  # fmt: skip
     said = {what: _number(text, locale, f"{where}:{n}") for what, (n, text) in times.items()}
     ends = (("time elapsed", "duration_time"), ("user", "user_time"), ("sys", "system_time"))
     none = Counter(None)
-    return PerfStat(
-        counters,
-        *(said.get(what, counters.get(event, none).value) for what, event in ends),
-    )
+    clocks = (said.get(what, counters.get(event, none).value) for what, event in ends)
+    return PerfStat(counters, *clocks)
 
 
-def _check_event(row: _Row, where: str) -> None:
+def _check_event(row: _Row) -> None:
     """Refuse an event whose name is damaged, or may be one of operations that is not known."""
     event = row.event.lower()
     arithmetic = _ARITHMETIC.search(event) and not KNOWN_WORK.match(event)
     known = _plain(event)[0] in INTEL_EVENTS
     if not _NAME.fullmatch(event) or (arithmetic and not known):
         raise DataFileError(
-            f"{where}:{row.number}: the event {row.event!r} is damaged, or counts operations in a "
+            f"{row.where}: the event {row.event!r} is damaged, or counts operations in a "
             "way that is not known here. Known are fp_arith_inst_retired.* and "
             "fp_ret_sse_avx_ops.all."
         )
@@ -427,15 +425,13 @@ def _plain(event: str) -> tuple[str, bool]:
     return {"cpu-cycles": "cycles", "cpu_cycles": "cycles"}.get(name, name), bool(core)
 
 
-def _counter(row: _Row, locale: Locale, where: str) -> Counter:
-    value = _number(row.value, locale, f"{where}:{row.number}")
+def _counter(row: _Row, locale: Locale) -> Counter:
+    value = _number(row.value, locale, row.where)
     if value is None:
         return Counter(None, 0.0, row.value)
     unit = row.unit or _PERF["clocks"].get(row.event.partition(":")[0], "")
     if unit not in _PERF["scales"]:
-        raise DataFileError(
-            f"{where}:{row.number}: {unit!r} is no unit of perf stat that is known."
-        )
+        raise DataFileError(f"{row.where}: {unit!r} is no unit of perf stat that is known.")
     share = float(row.share.replace(",", ".")) / 100 if row.share else 1.0
     return Counter(value * _PERF["scales"][unit], share)
 
@@ -447,16 +443,14 @@ def _number(text: str, locale: Locale, where: str) -> float | None:
         raise DataFileError(f"{where}: {error}. The file may be damaged.") from error
 
 
-def _add(counters: dict[str, Counter], row: _Row, found: Counter, where: str) -> None:
+def _add(counters: dict[str, Counter], row: _Row, found: Counter) -> None:
     """Put a count under its event's plain name; kinds of cores are added up."""
     name, core = _plain(row.event)
     before = counters.get(name)
     if before is None or before.value is None:
         counters[name] = found
     elif found.value is not None and not core:
-        raise DataFileError(
-            f"{where}:{row.number}: {name} stands twice: give the counts of one run."
-        )
+        raise DataFileError(f"{row.where}: {name} stands twice: give the counts of one run.")
     elif found.value is not None:
         counters[name] = Counter(before.value + found.value, min(before.share, found.share))
 
@@ -498,27 +492,24 @@ def _profile(source: Source, name: str, found: PerfStat) -> MeasuredProfile:
         raise DataFileError(f"{source.path}: perf stat counted no event. Allow it: see man perf.")
     times = {"time elapsed": found.elapsed, "user": found.user, "sys": found.system}
     counters |= {what: value for what, value in times.items() if value is not None}
-    operations, sources = _operations(counters)
-    missing = {} if operations else {"flops": _MISSING}
-    traffic = {}
-    memory = _memory(counters)
-    if memory is None:
-        missing["dram"] = (
-            "no event of main memory is in the file. On Intel add -e uncore_imc/data_reads/,"
-            "uncore_imc/data_writes/ (or unc_m_cas_count.rd, .wr) with -a"
-        )
-    else:
-        traffic["dram"], sources["dram"] = memory
+    whole = Counted()
+    for event, value in counters.items():
+        if event.lower() in INTEL_EVENTS:
+            path, width = INTEL_EVENTS[event.lower()]
+            whole.work(path, value * width, "fp_arith_inst_retired.* times its width")
+        elif KNOWN_WORK.match(event) and "assist" not in event:
+            whole.work("any", value, event)
+    if not whole.operations:
+        whole.lack("flops", _MISSING)
+    _count_traffic(counters, whole)
     if found.elapsed is None:
-        missing["seconds"] = "the time elapsed is not in the file; add -e duration_time"
+        whole.lack("seconds", "the time elapsed is not in the file; add -e duration_time")
     else:
-        sources["seconds"] = "seconds time elapsed"
+        whole.sources["seconds"] = "seconds time elapsed"
     facts: dict[str, float] = {}
     if counters.get("cycles") and counters.get("instructions"):
         facts = {"ipc": found.ipc, "cpi": found.cpi}
-    whole = MeasuredKernel(
-        name, 1, found.elapsed, operations, traffic, sources, missing, facts, "program"
-    )
+    program = whole.kernel(name, found.elapsed, facts, "program")
     notes: tuple[str, ...] = ()
     if found.scaled:
         share = 100 * min(found.counters[event].share for event in found.scaled)
@@ -527,30 +518,19 @@ def _profile(source: Source, name: str, found: PerfStat) -> MeasuredProfile:
         )
     notes += tuple(f"{each}." for each in found.words())
     files = (str(source.path),)
-    return MeasuredProfile((whole,), "perf stat", files, counters=counters, notes=notes)
+    return MeasuredProfile((program,), "perf stat", files, counters=counters, notes=notes)
 
 
-def _operations(counters: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    operations: dict[str, float] = {}
-    sources: dict[str, str] = {}
-    for event, value in counters.items():
-        if event.lower() in INTEL_EVENTS:
-            path, times = INTEL_EVENTS[event.lower()]
-            operations[path] = operations.get(path, 0.0) + value * times
-            sources[path] = "fp_arith_inst_retired.* times its width"
-        elif KNOWN_WORK.match(event) and "assist" not in event:
-            operations["any"] = operations.get("any", 0.0) + value
-            sources["any"] = event
-    return operations, sources
-
-
-def _memory(counters: Mapping[str, float]) -> tuple[float, str] | None:
+def _count_traffic(counters: Mapping[str, float], whole: Counted) -> None:
     reads = {e: v for e, v in counters.items() if re.search(r"data_reads?|cas_count[._]re?a?d", e)}
     writes = {e: v for e, v in counters.items() if re.search(r"data_writes?|cas_count[._]wr", e)}
     if not reads or not writes:
-        return None
-    total = 0.0
-    for event, value in (reads | writes).items():
-        # perf scales the events of the package to bytes; plain counts are lines of a cache.
-        total += value * (LINE if event.lower().startswith("unc_") else 1)
-    return total, " + ".join(reads | writes)
+        whole.missing["dram"] = (
+            "no event of main memory is in the file. On Intel add -e uncore_imc/data_reads/,"
+            "uncore_imc/data_writes/ (or unc_m_cas_count.rd, .wr) with -a"
+        )
+        return
+    # perf scales the events of the package to bytes; plain counts are lines of a cache.
+    every = (reads | writes).items()
+    scaled = (v * (LINE if e.lower().startswith("unc_") else 1) for e, v in every)
+    whole.traffic["dram"], whole.sources["dram"] = sum(scaled), " + ".join(reads | writes)

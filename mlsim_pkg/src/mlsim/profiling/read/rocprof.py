@@ -12,7 +12,7 @@ from typing import Any
 from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
 from mlsim.profiling.joining import Timeline, is_exchange
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
+from mlsim.profiling.measured_profile import Counted, MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.tables import Lines, Locale, Row, Source, Table, known, locale_of, rows_of
 
@@ -48,23 +48,17 @@ def kernel_of(
     name: str, seconds: float | None, counted: Mapping[str, float], facts: dict[str, Any]
 ) -> MeasuredKernel:
     """Return what is known of a launch: time, work, bytes, and what is missing."""
-    sources: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    operations = _operations(counted, sources, missing)
-    if not operations and "flops" not in missing:
-        missing["flops"] = MISSING_WORK
-    traffic = _traffic(counted, sources, missing)
+    found = Counted()
+    _work(counted, found)
+    _traffic(counted, found)
     if seconds is None:
-        missing["seconds"] = "BeginNs and EndNs are not in the file. Add --timestamp on"
+        found.lack("seconds", "BeginNs and EndNs are not in the file. Add --timestamp on")
     else:
-        sources["seconds"] = "end less begin"
-    return MeasuredKernel(name, 1, seconds, operations, traffic, sources, missing, facts)
+        found.sources["seconds"] = "end less begin"
+    return found.kernel(name, seconds, facts, "kernel")
 
 
-def _operations(
-    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    operations: dict[str, float] = {}
+def _work(counted: Mapping[str, float], found: Counted) -> None:
     for suffix, path in _ROCPROF["paths"].items():
         names = [f"SQ_INSTS_VALU_{op}_{suffix}" for op in ("ADD", "MUL", "FMA")]
         there = [name for name in names if name in counted]
@@ -72,46 +66,39 @@ def _operations(
             continue
         if len(there) < len(names):
             lacking = next(name for name in names if name not in counted)
-            missing["flops"] = f"{lacking} is not in the file"
+            found.missing["flops"] = f"{lacking} is not in the file"
             continue
         add, mul, fma = (counted[name] for name in names)
         add += counted.get(f"SQ_INSTS_VALU_TRANS_{suffix}", 0.0)
-        operations[path] = float(equations.counted_flops(add, mul, fma)) * _WAVE
-        sources[path] = f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes"
+        work = float(equations.counted_flops(add, mul, fma)) * _WAVE
+        found.work(path, work, f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes")
     for suffix, path in _ROCPROF["matrix"].items():
         name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
         if name in counted:
-            operations[path] = operations.get(path, 0.0) + counted[name] * _MATRIX
-            sources[path] = f"{name} x {_MATRIX}"
+            found.work(path, counted[name] * _MATRIX, f"{name} x {_MATRIX}")
     totals = [f"TOTAL_{bits}_OPS" for bits in (16, 32, 64)]
-    if not operations and all(name in counted for name in totals):
-        operations["any"] = sum(counted[name] for name in totals)
-        sources["any"] = " + ".join(totals)
-    if operations and not sum(operations.values()) and "fp32" not in operations:
-        missing.setdefault(
-            "flops",
-            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
-            "precision was not counted. Read the files of all passes together",
-        )
-    if operations and not any(path.startswith(("tensor", "any")) for path in operations):
+    if not found.operations and all(name in counted for name in totals):
+        found.work("any", sum(counted[name] for name in totals), " + ".join(totals))
+    found.check_idle("Read the files of all passes together")
+    if not found.operations:
+        found.lack("flops", MISSING_WORK)
+    elif not any(path.startswith(("tensor", "any")) for path in found.operations):
         if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
-            missing["flops"] = (
+            found.missing["flops"] = (
                 "it used the matrix cores, and their operations are not counted. Collect "
                 "SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32 and _F64"
             )
         else:
-            missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
-    return operations
+            found.missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
 
 
-def _traffic(
-    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    """Return bytes of main memory; write down the source, or what is missing."""
+def _traffic(counted: Mapping[str, float], found: Counted) -> None:
+    """Count the bytes of main memory; say what is missing."""
     sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
     if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
-        sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
-        return {"dram": (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO}
+        found.traffic["dram"] = (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO
+        found.sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
+        return
     for unit in ("TCC_EA_", "TCC_EA0_"):
         wanted = [unit + each for each in (*_READS, *_WRITES)]
         if not any(name in counted for name in wanted):
@@ -119,18 +106,19 @@ def _traffic(
         wanted += [_LONG_READS] if unit == "TCC_EA0_" else []
         lacking = [name for name in wanted if name not in counted]
         if lacking:
-            missing["dram"] = f"{lacking[0]} is not in the file"
-            return {}
+            found.lack("dram", f"{lacking[0]} is not in the file")
+            return
         reads, narrow, writes, wide = (counted[name] for name in wanted[:4])
         long = counted[_LONG_READS] if unit == "TCC_EA0_" else 0.0
         if narrow + long > reads or wide > writes:
-            missing["dram"] = f"more requests of one size than of all: see {wanted[0]}"
-            return {}
+            found.lack("dram", f"more requests of one size than of all: see {wanted[0]}")
+            return
         requests = {32: narrow + (writes - wide), 64: (reads - narrow - long) + wide, 128: long}
-        sources["dram"] = f"requests {unit}RDREQ and WRREQ of 32, 64 and 128 bytes"
-        return {"dram": sum(equations.sector_traffic(n, size) for size, n in requests.items())}
-    missing["dram"] = MISSING_BYTES
-    return {}
+        moved = (equations.sector_traffic(n, size) for size, n in requests.items())
+        found.traffic["dram"] = sum(moved)
+        found.sources["dram"] = f"requests {unit}RDREQ and WRREQ of 32, 64 and 128 bytes"
+        return
+    found.lack("dram", MISSING_BYTES)
 
 
 _NAMES, _STARTS, _ENDS = (tuple(_ROCPROF[each]) for each in ("names", "starts", "ends"))
@@ -191,15 +179,10 @@ def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> M
                 f"{row.where}: total, calls and average of the row don't agree. The file "
                 "is damaged, or its columns were mixed up."
             )
-        run.add(
-            MeasuredKernel(
-                _clean(row["Name"]),
-                int(calls),
-                total * 1e-9,
-                sources={"seconds": "TotalDurationNs"},
-                missing={"flops": MISSING_WORK, "dram": MISSING_BYTES},
-            )
-        )
+        sources, missing = {"seconds": "TotalDurationNs"}, {"flops": MISSING_WORK}
+        missing["dram"] = MISSING_BYTES
+        name, seconds = _clean(row["Name"]), total * 1e-9
+        run.add(MeasuredKernel(name, int(calls), seconds, sources=sources, missing=missing))
     if not run.sums:
         raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
     for name, *_ in run.sums:
