@@ -27,11 +27,10 @@ import fit_software as fits
 from tables import lay_out
 
 import mlsim.software as shelf
-from mlsim.engine.accuracy import CALIBRATED, CLOSE
+from mlsim.engine.accuracy import ALL, CALIBRATED, CLOSE, BorrowedScore
+from mlsim.engine.bands import KIND, ON_RECORD, TIMES, quantile
 from mlsim.engine.predict import architectures, predict
-from mlsim.engine.predict.bands import KIND, ON_RECORD, TIMES, quantile
 from mlsim.engine.predict.case import Case
-from mlsim.engine.recorded_scores import ALL, BorrowedScore
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.device_calibration import calibration
 from mlsim.hardware.kernel_constants import measured_devices

@@ -34,9 +34,8 @@ from types import MappingProxyType
 from typing import Any
 
 import mlsim.software as shelf
-from mlsim.engine.predict import architectures, predict
+from mlsim.engine.predict import QUESTIONS, architectures, predict
 from mlsim.engine.predict.case import READ, Case
-from mlsim.engine.predict.table import QUESTIONS
 from mlsim.errors import MlsimError
 from mlsim.hardware import measured_kernels
 from mlsim.software import FOLDER, Software, narrower

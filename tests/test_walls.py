@@ -23,7 +23,7 @@ HOUSES = {
 }
 # A value opens itself on a page and in a notebook, wherever it was made: it asks for what
 # writes it, and that knows the documents, which stand above it. No other name looks up.
-DOORS = {("mlsim.values.kinds", "mlsim.display.written")}
+DOORS = {("mlsim.values.kinds", "mlsim.display.notes")}
 
 
 def floors(package: str) -> dict[str, int]:

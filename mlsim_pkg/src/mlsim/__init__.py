@@ -28,8 +28,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.display.showing import show
-    from mlsim.display.tables import column, table
+    from mlsim.display.tables import column, show, table
     from mlsim.engine import Engine
     from mlsim.engine.anatomy import anatomy
     from mlsim.hardware.device import Device
@@ -62,8 +61,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "mlsim.display.showing": ("show",),
-    "mlsim.display.tables": ("column", "table"),
+    "mlsim.display.tables": ("column", "show", "table"),
     "mlsim.engine": ("Engine",),
     # What a lecture calls by these names, too; they are listed in `mlsim.engine`.
     "mlsim.engine.anatomy": (

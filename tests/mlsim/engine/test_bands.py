@@ -12,11 +12,18 @@ import pytest
 
 from mlsim import Engine, show
 from mlsim.engine import rival_scores
-from mlsim.engine.accuracy import KINDS, Scored, score, shelf
-from mlsim.engine.bounds import bound_of, device_of, estimate_of
+from mlsim.engine.accuracy import KINDS, Scored, borrowed_scores, score, shelf
+from mlsim.engine.bands import (
+    KIND,
+    SHARE,
+    band as band_of_cases,
+    bound_of,
+    device_of,
+    estimate_of,
+    held,
+    lent,
+)
 from mlsim.engine.predict import predict
-from mlsim.engine.predict.bands import KIND, SHARE, band as band_of_cases, held, lent
-from mlsim.engine.recorded_scores import borrowed_scores
 from mlsim.errors import UnknownNameError
 from mlsim.hardware.relatives import LEVELS, NOBODY, Loan, Relatives
 from mlsim.measured import measurements, network_steps, serving_measurements, training_measurements

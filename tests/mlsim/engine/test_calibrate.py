@@ -13,8 +13,16 @@ from refusals import answered
 
 from mlsim import Engine
 from mlsim.engine.accuracy import shelf
-from mlsim.engine.factors import SHELVES, Factor, factor_of, t_quantile, within_series
-from mlsim.engine.own_rows import OwnRow, asked, read
+from mlsim.engine.calibrate import (
+    SHELVES,
+    Factor,
+    OwnRow,
+    asked,
+    factor_of,
+    read,
+    t_quantile,
+    within_series,
+)
 from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError, WrongKindError
 from mlsim.values import quantity
 

@@ -11,7 +11,7 @@ import pytest
 from mlsim import anatomy
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.plots import Treemap, data_of, plot_anatomy
-from mlsim.plots.treemap import Box, Place, boxes, places
+from mlsim.plots.anatomy_plots import Box, Place, boxes, places
 
 FIGURES = ("memory", "training", "operations", "parameters", "time", "shares", "moments", "treemap")
 

@@ -15,7 +15,7 @@ from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.measured import language_models
 from mlsim.measured.growth import accelerators, growth_of, records
 from mlsim.plots import COLOURS, data_of, plot_growth
-from mlsim.plots.growth_plots import COLUMNS, doubling_words
+from mlsim.plots.published import COLUMNS, doubling_words
 
 MODELS: Any = language_models()
 DEVICES: Any = accelerators()

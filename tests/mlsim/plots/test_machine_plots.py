@@ -11,8 +11,8 @@ from mlsim import Hardware
 from mlsim.errors import InvalidValueError
 from mlsim.measured.surfaces import MeasuredProduct
 from mlsim.plots import data_of, plot_formats, plot_staleness
-from mlsim.plots.format_plots import BITS, plot_bits, plot_format_map, plot_stairs
-from mlsim.plots.machine_plots import grows_from
+from mlsim.plots.formats import BITS, plot_bits, plot_format_map, plot_stairs
+from mlsim.plots.machines import grows_from
 from mlsim.systems.stale_updates import largest_stable_rate
 
 

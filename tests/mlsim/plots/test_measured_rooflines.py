@@ -10,9 +10,8 @@ import pytest
 from mlsim import Device, Hardware, plot_roofline
 from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError
 from mlsim.plots import data_of, plot_regions, plot_tasks, report
-from mlsim.plots.profile_report import _MOST_ROWS
-from mlsim.plots.profile_svg import roofline_svg
-from mlsim.plots.roof import draw_ceilings
+from mlsim.plots.drawing import draw_ceilings
+from mlsim.plots.profiles import _MOST_ROWS, roofline_svg
 from mlsim.profiling import MeasuredKernel, MeasuredProfile, Task, diagnose
 from mlsim.profiling.diagnosis import points_of
 

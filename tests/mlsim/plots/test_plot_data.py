@@ -12,7 +12,7 @@ from matplotlib import pyplot
 from mlsim import Device, Engine, Model, plot_roofline
 from mlsim.plots import plot_memory, plot_pipeline
 from mlsim.plots.diagrams import _places, leading_to, plot_equations
-from mlsim.plots.plot_data import data_of
+from mlsim.plots.drawing import data_of
 
 
 def test_a_roofline_carries_its_points(a100: Device, resnet: Model) -> None:

@@ -111,7 +111,7 @@ def _write(found: Anatomy, options: argparse.Namespace) -> None:
     if options.csv:
         found.to_csv(options.csv)
     if options.treemap:
-        from mlsim.plots.treemap import Treemap
+        from mlsim.plots.anatomy_plots import Treemap
 
         Treemap(found).save(options.treemap)
 

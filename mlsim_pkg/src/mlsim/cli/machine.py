@@ -167,7 +167,7 @@ def _profile(options: argparse.Namespace) -> str:
         if options.hardware:
             raise
         if options.report:
-            from mlsim.plots.profile_report import write_report
+            from mlsim.plots.profiles import write_report
 
             return f"wrote {write_report(profile, options.report)}, without a roof: {error}"
         if options.json:
@@ -175,7 +175,7 @@ def _profile(options: argparse.Namespace) -> str:
         notes = "".join(f"\n{each}" for each in profile.notes)
         return f"{profile}{notes}\n\nFor what limits it: {error}"
     if options.report:
-        from mlsim.plots.profile_report import write_report
+        from mlsim.plots.profiles import write_report
 
         written = write_report(diagnosis, options.report, levels=options.levels.split(","))
         return f"wrote {written}"

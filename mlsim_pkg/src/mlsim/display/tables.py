@@ -1,4 +1,7 @@
-"""Tables whose cells may be numbers that open: for a page as Markdown, else as plain text.
+"""Numbers and tables that open, for a page as Markdown, else as plain text.
+
+`show` finds a value by its name, `table` puts values in rows, and what a page or a notebook
+prints of each opens to a note that says how it was computed.
 
 A page of a Quarto book gets the Markdown that Quarto reads, with citations and buttons. A
 notebook would print those raw, so it gets the same table in words.
@@ -10,10 +13,16 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlsim.display.number_notes import name_documents
-from mlsim.errors import InvalidValueError, nearest
+from mlsim.display.notes import name_documents
+from mlsim.errors import InvalidValueError, UnknownNameError, nearest
+from mlsim.values import given, is_number
+
+if TYPE_CHECKING:
+    from mlsim.solvers.forward.profile import Profile
+    from mlsim.values.kinds import Quantity
+
 
 # Set for the cells of a page by Quarto, and by what builds this book.
 _PAGE = "QUARTO_FIG_WIDTH"
@@ -74,16 +83,15 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Quarto reads it."""
-        cells = [[_written(cell) for cell in row] for row in (self.header, *self.rows)]
-        return self._piped(cells)
+        return self._piped(lambda cell: cell.markdown() if _is_value(cell) else str(cell))
 
     def plain_markdown(self) -> str:
         """Return the table as a notebook reads it: plain numbers, citations as words."""
-        cells = [[_read(cell) for cell in row] for row in (self.header, *self.rows)]
-        return self._piped(cells)
+        return self._piped(_read)
 
-    def _piped(self, cells: list[list[str]]) -> str:
-        widths = self._widths()
+    def _piped(self, write: Callable[[Any], str]) -> str:
+        cells = [[write(cell) for cell in row] for row in (self.header, *self.rows)]
+        _, widths = self._texts()
         # Should a table be given relative widths, they follow the number of dashes.
         rule = [
             "-" * (width + 1) + ("-" if side == "l" else ":")
@@ -92,23 +100,22 @@ class Table:
         head, *rows = ("| " + " | ".join(row) + " |" for row in cells)
         return "\n".join([head, "|" + "|".join(rule) + "|", *rows])
 
-    def _texts(self) -> list[list[str]]:
-        return [[_bare(_read(cell)) for cell in row] for row in (self.header, *self.rows)]
-
-    def _widths(self) -> list[int]:
-        return [max(map(len, column)) for column in zip(*self._texts(), strict=True)]
+    def _texts(self) -> tuple[list[list[str]], list[int]]:
+        """Return all cells without marks of Markdown, and how wide each column is."""
+        texts = [
+            [_MARKS.sub(lambda match: match[1] or "", _read(cell)) for cell in row]
+            for row in (self.header, *self.rows)
+        ]
+        return texts, [max(map(len, column)) for column in zip(*texts, strict=True)]
 
     def __str__(self) -> str:
-        widths = self._widths()
-        head, *rows = self._texts()
-        lines = [head, ["-" * width for width in widths], *rows]
-        return "\n".join("  ".join(self._aligned(line, widths)).rstrip() for line in lines)
-
-    def _aligned(self, cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-        return [
-            f"{cell:<{width}}" if side == "l" else f"{cell:>{width}}"
-            for cell, width, side in zip(cells, widths, self.align, strict=True)
-        ]
+        (head, *rows), widths = self._texts()
+        sides = [{"l": "<", "r": ">"}[side] for side in self.align]
+        lines = (
+            "  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True))
+            for line in (head, ["-" * width for width in widths], *rows)
+        )
+        return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
 
@@ -297,10 +304,6 @@ def _is_value(cell: Any) -> bool:
     return hasattr(type(cell), "in_full")
 
 
-def _written(cell: Any) -> str:
-    return cell.markdown() if _is_value(cell) else str(cell)
-
-
 def _read(cell: Any) -> str:
     """Return a cell as a notebook shows it."""
     if _is_value(cell):
@@ -308,6 +311,90 @@ def _read(cell: Any) -> str:
     return name_documents(_OPENS.sub(r"\1", str(cell)))
 
 
-def _bare(markdown: str) -> str:
-    """Return Markdown without the marks of emphasis, code and escapes."""
-    return _MARKS.sub(lambda match: match[1] or "", markdown)
+def show(
+    what: Any, name: str = "", *, unit: str | None = "", form: str = "", because: str = ""
+) -> Quantity:
+    """Return a value by its name as text, where no attribute is written.
+
+    Parameters
+    ----------
+    what
+        An answer of one point (a profile, a service, a phase of a service, a
+        training run, a footprint), a row of a sweep, a device, a system, a cluster,
+        a grid, a data center, a region, a model, a measurement or a published
+        figure, or a plain number that you computed yourself.
+    name
+        Of an answer: any result, the first if it is left out; of a service also with a
+        phase before it, such as "decode.total_bytes". Of a device or a
+        system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
+        "ridge_point", and "device_bandwidth" (of a link, one way). Of a grid, a
+        data center or a region: a figure such as "carbon_intensity" (the last on
+        record) or "pue.2023". Of a model:
+        "parameters"; of a network "inference_flops"; of a language model
+        "active_parameters" and "cache_bytes_per_token" (bf16); and a number of its
+        architecture, "attention.kv_heads". Of a plain number: what it is.
+    unit, form
+        How to print it, as `Quantity.show` takes them.
+    because
+        For a plain number: where it comes from.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such result or figure.
+    InvalidValueError
+        If it is not one number.
+    DoesNotFitError
+        If a time is asked for that needs more memory than there is.
+
+    >>> from mlsim import Engine, Hardware
+    >>> print(show(Engine.solve(model="ResNet50", hardware="A100"), "latency"))
+    55.5 µs
+    >>> print(show(Hardware.Cloud.A100, "memory.bandwidth"))
+    2,039 GB/s
+    """
+    made = _by_name(what, name, because)
+    return made if unit == "" and not form else made.show(form, unit)
+
+
+def _by_name(what: Any, name: str, because: str) -> Quantity:
+    if hasattr(type(what), "by_name"):
+        found: Quantity = what.by_name(name)
+        return found
+    if hasattr(what, "index") and hasattr(what, "get") and "hardware" in what:
+        return show(_solve_again(what), name)
+    if hasattr(what, "named"):
+        kept: Quantity = what.named(name, because=because) if name else what
+        return kept
+    if not is_number(what):
+        raise InvalidValueError(
+            "show takes an answer, a device, a system, a model, a measurement or a number, "
+            f"not {what!r}."
+        )
+    return given(what, name or "number", because)
+
+
+def _solve_again(row: Any) -> Profile:
+    """Return the profile behind a row of a sweep.
+
+    Raises
+    ------
+    UnknownNameError
+        If its model or device is not in the zoo (one of your own, say).
+    """
+    from mlsim.solvers.forward.profile import solve
+    from mlsim.zoo import resolve
+
+    try:
+        return solve(
+            resolve.network(row["model"]),
+            resolve.device(row["hardware"]),
+            batch_size=int(row["batch_size"]),
+            precision=row["precision"],
+            estimate=row.get("estimate", "roofline"),
+            activations=row.get("activations", "memory"),
+        )
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"this row can't be opened: {error} Solve it yourself, and show the profile."
+        ) from None

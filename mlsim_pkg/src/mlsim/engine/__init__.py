@@ -20,7 +20,14 @@ from mlsim.errors import (
 )
 
 if TYPE_CHECKING:
-    from mlsim.engine.accuracy import KINDS, score, shelf
+    from mlsim.engine.accuracy import (
+        KINDS,
+        fitted_scores,
+        rival_scores,
+        score,
+        service_scores,
+        shelf,
+    )
     from mlsim.engine.anatomy import (
         estimate_training_for,
         largest_batch,
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
         profile_ops,
         summary,
     )
+    from mlsim.engine.bands import band, held
     from mlsim.engine.calibrate import calibrate
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
@@ -37,8 +45,6 @@ if TYPE_CHECKING:
     from mlsim.engine.gemm import compare_formats, gemm
     from mlsim.engine.load import load
     from mlsim.engine.plan import owned, plan
-    from mlsim.engine.predict.bands import band, held
-    from mlsim.engine.recorded_scores import fitted_scores, rival_scores, service_scores
     from mlsim.engine.sensitivity import sensitivity
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
@@ -71,8 +77,8 @@ _HOMES = {
     **dict.fromkeys(("estimate_training_for", "largest_batch", "over_memory"), "anatomy"),
     **dict.fromkeys(("profile_layer_mem", "profile_mem", "profile_ops", "summary"), "anatomy"),
     **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
-    **dict.fromkeys(("band", "held"), "predict.bands"),
-    **dict.fromkeys(("fitted_scores", "rival_scores", "service_scores"), "recorded_scores"),
+    **dict.fromkeys(("fitted_scores", "rival_scores", "service_scores"), "accuracy"),
+    **dict.fromkeys(("band", "held"), "bands"),
 }
 
 
@@ -143,7 +149,7 @@ def _banded(answer: Any) -> Any:
 
 def _banding(answer: Any, name: str) -> Any:
     # By its name: bands are made of answers of these doors.
-    return import_module(f"{__name__}.answer_bands").band(answer, name)
+    return import_module(f"{__name__}.bands").band_of(answer, name)
 
 
 def _refuse_names(

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mlsim.engine.bands import KIND, SpeedBand, band as find_band, lent as find_lent
 from mlsim.engine.keywords import SWITCHES, with_draft
 from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited
-from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.relatives import Loan
@@ -283,7 +283,7 @@ def _pue(value: Any) -> float:
     return found
 
 
-def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refused:
+def _marked(found: Option | Refused, goals: Goals, known: SpeedBand) -> Option | Refused:
     """Return an option with its borrowed constants, and what it takes at the slow edge."""
     if isinstance(found, Refused):
         return found

@@ -8,8 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.sweeps.doors import DOORS, quantity_of
-from mlsim.engine.sweeps.question import door_for
+from mlsim.engine.sweeps.question import DOORS, door_for, quantity_of
 from mlsim.errors import InvalidValueError, need
 from mlsim.quantities import term
 from mlsim.solvers.question import Known, Question

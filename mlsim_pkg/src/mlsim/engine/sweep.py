@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim import quantities
-from mlsim.engine.sweeps.doors import LOADING
-from mlsim.engine.sweeps.question import Question, question
-from mlsim.engine.sweeps.rows import Block
+from mlsim.engine.sweeps.question import LOADING, Question, question
+from mlsim.engine.sweeps.rows import BORROWED, UNITS, Block, as_table
 from mlsim.engine.sweeps.runner import Progress, run, say
-from mlsim.engine.sweeps.table import BORROWED, UNITS, as_table
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.solvers.answer import plain
 from mlsim.units import text
@@ -23,10 +21,6 @@ if TYPE_CHECKING:
 ASSUMED = "formats_assumed"
 # Rows that a table in memory may have.
 MOST_ROWS = 50_000_000
-# What a sweep of networks over batches is asked; it has a way of its own.
-_OF_NETWORKS = frozenset(
-    ("model", "hardware", "batch_size", "precision", "estimate", "activations")
-)
 
 
 def sweep(
@@ -108,7 +102,7 @@ def sweep(
     made = question(door, asked, results)
     watch = say if progress is True else progress or None
     if out is not None:
-        from mlsim.engine.sweeps.folder import sweep_into
+        from mlsim.engine.sweeps.runner import sweep_into
 
         return sweep_into(made, Path(out), scheduler, watch, block_rows)
     if made.rows > MOST_ROWS:
@@ -116,10 +110,6 @@ def sweep(
             f"{made.rows:,} rows are more than a table in memory should have "
             f"({MOST_ROWS:,}). Give out='a folder/', and read what you need of it."
         )
-    if _only_batches(made) and results is None and scheduler is None and block_rows is None:
-        from mlsim.engine.sweeps.networks import sweep_networks
-
-        return sweep_networks(made)
     blocks = run(made, scheduler, watch, block_rows)
     check_some_run(made, blocks)
     return as_table(made, blocks)
@@ -164,13 +154,6 @@ def check_some_run(asked: Question, blocks: Sequence[Block]) -> None:
         words, kind = wrong.popitem()
         if issubclass(kind, (InvalidValueError, NotMeasuredError)):
             raise kind(words)
-
-
-def _only_batches(asked: Question) -> bool:
-    """Tell whether a sweep is one of networks over batches, and nothing else."""
-    one = {axis.name: len(axis) == 1 for axis in asked.axes}
-    ours = asked.door.name == "solve" and set(one) == _OF_NETWORKS
-    return ours and one["estimate"] and one["activations"]
 
 
 def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:

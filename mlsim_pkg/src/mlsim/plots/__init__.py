@@ -7,30 +7,32 @@ from typing import TYPE_CHECKING
 from mlsim.errors import importing
 
 if TYPE_CHECKING:
-    from mlsim.plots.accuracy_plots import plot_accuracy, plot_shares
-    from mlsim.plots.anatomy_plots import plot_anatomy
-    from mlsim.plots.dataflows import plot_loader, plot_systolic
+    from mlsim.plots.anatomy_plots import Treemap, plot_anatomy
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
-    from mlsim.plots.format_plots import plot_bits, plot_format_map, plot_stairs
-    from mlsim.plots.growth_plots import plot_growth
-    from mlsim.plots.machine_plots import plot_formats, plot_staleness
+    from mlsim.plots.drawing import COLOURS, MARKERS, attach, data_of
+    from mlsim.plots.formats import (
+        plot_bits,
+        plot_format_map,
+        plot_formats,
+        plot_stairs,
+    )
     from mlsim.plots.machines import (
         plot_amdahl,
         plot_capacities,
         plot_dennard,
         plot_energies,
         plot_latencies,
+        plot_loader,
         plot_moore,
+        plot_staleness,
         plot_sweep,
+        plot_systolic,
         plot_tiles,
     )
-    from mlsim.plots.plot_data import attach, data_of
-    from mlsim.plots.profile_plots import plot_regions, plot_tasks
-    from mlsim.plots.profile_report import report, write_report
-    from mlsim.plots.roof import COLOURS, MARKERS
+    from mlsim.plots.profiles import plot_regions, plot_tasks, report, write_report
+    from mlsim.plots.published import plot_accuracy, plot_growth, plot_shares
     from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
-    from mlsim.plots.treemap import Treemap
 
 __all__ = [
     "COLOURS",
@@ -70,35 +72,20 @@ __all__ = [
     "write_report",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("plot_accuracy", "plot_shares"), "accuracy_plots"),
-    "plot_anatomy": "anatomy_plots",
-    "Treemap": "treemap",
-    **dict.fromkeys(("report", "write_report"), "profile_report"),
-    **dict.fromkeys(("COLOURS", "MARKERS"), "roof"),
-    "plot_roofline": "rooflines",
-    **dict.fromkeys(("attach", "data_of"), "plot_data"),
-    **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
-    **dict.fromkeys(("plot_bits", "plot_format_map", "plot_stairs"), "format_plots"),
-    "plot_growth": "growth_plots",
-    **dict.fromkeys(("plot_regions", "plot_tasks"), "profile_plots"),
-    **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
-    **dict.fromkeys(("plot_formats", "plot_staleness"), "machine_plots"),
-    **dict.fromkeys(
-        (
-            "plot_amdahl",
-            "plot_capacities",
-            "plot_dennard",
-            "plot_energies",
-            "plot_latencies",
-            "plot_moore",
-            "plot_sweep",
-            "plot_tiles",
-        ),
-        "machines",
-    ),
-    **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
+# The names of each module, which is imported when one of them is first used.
+_MODULES = {
+    "anatomy_plots": "Treemap plot_anatomy",
+    "diagrams": "describe_equations leading_to plot_equations",
+    "drawing": "COLOURS MARKERS attach data_of",
+    "formats": "plot_bits plot_format_map plot_formats plot_stairs",
+    "machines": "plot_amdahl plot_capacities plot_dennard plot_energies plot_latencies plot_loader "
+    "plot_moore plot_staleness plot_sweep plot_systolic plot_tiles",
+    "profiles": "plot_regions plot_tasks report write_report",
+    "published": "plot_accuracy plot_growth plot_shares",
+    "rooflines": "plot_roofline",
+    "training_plots": "plot_breakdown plot_memory plot_pipeline",
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 __getattr__ = importing(__name__, _HOMES)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
-from mlsim.plots.plot_data import attach, axes_for, legend_above
-from mlsim.plots.treemap import draw_treemap
+from mlsim.errors import InvalidValueError, WrongKindError, need, unknown_name
+from mlsim.plots.drawing import attach, axes_for, legend_above
 from mlsim.solvers.anatomy.anatomy import Anatomy
+from mlsim.solvers.anatomy.layers import save
 from mlsim.units import MEMORY, scale_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 # Okabe and Ito's colors; every second part is hatched, so that gray print can be read.
-_FILLS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_FILLS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 _HATCHES = ("", "//", "", "\\\\", "..")
 # More rows than this can't be read; blocks stand for their layers then.
 _MOST_ROWS = 32
@@ -196,3 +200,188 @@ def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
         ],
     )
     return axes  # type: ignore[no-any-return]
+
+
+# Ink that can be read on each.
+_INKS = ("#fff", "#000", "#fff", "#000", "#000", "#000", "#000")
+# A smaller area has no room for a name.
+_ROOM = 0.02
+
+
+@dataclass
+class Box:
+    """A layer or a block, and what lies in it."""
+
+    name: str
+    value: float = 0.0
+    inside: dict[str, Box] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rectangle, in parts of the whole."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def boxes(anatomy: Anatomy, column: str = "operations") -> Box:
+    """Return the kernels of an anatomy as boxes within boxes, by the parts of their names.
+
+    Raises
+    ------
+    WrongKindError
+        If a column holds no numbers that add up.
+
+    >>> from mlsim import anatomy
+    >>> whole = boxes(anatomy("ResNet18"), "parameters")
+    >>> whole.value, list(whole.inside)[:3]
+    (11689512.0, ['conv1', 'maxpool', 'conv2'])
+    """
+    view = anatomy.operators
+    values = view[column]
+    if column == "intensity" or any(isinstance(each, (str, tuple)) for each in values):
+        raise WrongKindError(f"{column} doesn't add up, so it has no area; try 'parameters'.")
+    whole = Box(anatomy.model.name)
+    for row in view.rows:
+        value = float(row[column])
+        box = whole
+        box.value += value
+        for part in row["layer"].split("."):
+            box = box.inside.setdefault(part, Box(part))
+            box.value += value
+    return whole
+
+
+def places(items: list[Box], place: Place) -> Iterator[tuple[Box, Place]]:
+    """Yield a place for each box: halves of about equal value, along the longer side.
+
+    >>> for box, at in places([Box("a", 3), Box("b", 1)], Place(0, 0, 1, 1)):
+    ...     print(box.name, at.width)
+    a 0.75
+    b 0.25
+    """
+    items = [each for each in items if each.value > 0]
+    if not items:
+        return
+    if len(items) == 1:
+        yield items[0], place
+        return
+    total = sum(each.value for each in items)
+    cut, first = 1, items[0].value
+    while cut < len(items) - 1 and first + items[cut].value / 2 < total / 2:
+        first += items[cut].value
+        cut += 1
+    share = first / total
+    if place.width >= place.height:
+        wide = place.width * share
+        one = Place(place.left, place.top, wide, place.height)
+        two = Place(place.left + wide, place.top, place.width - wide, place.height)
+    else:
+        tall = place.height * share
+        one = Place(place.left, place.top, place.width, tall)
+        two = Place(place.left, place.top + tall, place.width, place.height - tall)
+    yield from places(items[:cut], one)
+    yield from places(items[cut:], two)
+
+
+def draw_treemap(anatomy: Anatomy, _: str = "", ax: Axes | None = None) -> Axes:
+    """Draw blocks as areas, by their operations, with the layers of each inside."""
+    axes = axes_for(ax, 5.6, 3.6)
+    whole = boxes(anatomy)
+    rows: list[dict[str, str | float]] = []
+    for index, (box, at) in enumerate(places(list(whole.inside.values()), Place(0, 0, 1, 1))):
+        fill, ink = _FILLS[index % len(_FILLS)], _INKS[index % len(_INKS)]
+        _rectangle(axes, at, fill, 1.6, f"treemap-{index}")
+        for number, (_inner, inside) in enumerate(places(list(box.inside.values()), at)):
+            _rectangle(axes, inside, "none", 0.4, f"treemap-{index}-{number}")
+        share = box.value / whole.value
+        if at.width * at.height > _ROOM:
+            middle = (at.left + at.width / 2, at.top + at.height / 2)
+            label = axes.text(
+                *middle, f"{box.name}\n{share:.0%}", ha="center", va="center", color=ink, fontsize=8
+            )
+            label.set_gid(f"keep-colours-treemap-label-{index}")
+        rows.append({"Block": box.name, "Operations": box.value, "Share": share})
+    axes.set(xlim=(0, 1), ylim=(1, 0))
+    axes.set_axis_off()
+    attach(axes, rows)
+    return axes  # type: ignore[no-any-return]
+
+
+def _rectangle(axes: Any, at: Place, fill: str, line: float, name: str) -> None:
+    patches = need("matplotlib.patches", "a figure", "plots")
+    drawn = patches.Rectangle(
+        (at.left, at.top), at.width, at.height, facecolor=fill, edgecolor="white", linewidth=line
+    )
+    drawn.set_gid(f"keep-colours-{name}")
+    axes.add_patch(drawn)
+
+
+class Treemap:
+    """A treemap as HTML: a block opens with a click or the Enter key, and closes again.
+
+    It needs no script and no network. A notebook shows it; `save` writes a page of its own.
+
+    >>> from mlsim import anatomy
+    >>> "<summary>" in Treemap(anatomy("ResNet18"), "parameters").html
+    True
+    """
+
+    def __init__(self, anatomy: Anatomy, column: str = "operations") -> None:
+        self.whole = boxes(anatomy, column)
+        self.title = f"{anatomy.about}: {column.replace('_', ' ')}"
+
+    @property
+    def html(self) -> str:
+        """The map as a fragment of HTML with its style."""
+        inside = "".join(self._inside(self.whole))
+        return f'<style>{_STYLE}</style><div class="treemap" role="group">{inside}</div>'
+
+    def _inside(self, box: Box) -> Iterator[str]:
+        whole = Place(0, 0, 100, 100)
+        for index, (each, at) in enumerate(places(list(box.inside.values()), whole)):
+            share = each.value / self.whole.value
+            name = escape(each.name, quote=True)
+            words = f"{name} <small>{each.value:,.0f} ({share:.1%})</small>"
+            color = f"background:{_FILLS[index % len(_FILLS)]};color:{_INKS[index % len(_INKS)]}"
+            place = (
+                f"left:{at.left:.3f}%;top:{at.top:.3f}%;"
+                f"width:{at.width:.3f}%;height:{at.height:.3f}%;{color}"
+            )
+            if each.inside:
+                inner = "".join(self._inside(each))
+                yield (
+                    f'<details style="{place}" title="{name}"><summary>{words}</summary>'
+                    f'<div class="inside">{inner}</div></details>'
+                )
+            else:
+                yield f'<div class="leaf" style="{place}" title="{name}">{words}</div>'
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def save(self, path: str | Path) -> None:
+        """Write the map as a page; what stood there before goes only once it is whole."""
+        title = escape(self.title)
+        page = (
+            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            '<meta name="viewport" content="width=device-width"></head>'
+            f"<body><h1>{title}</h1><p>Open a block with a click or Enter.</p>{self.html}"
+            "</body></html>\n"
+        )
+        save(Path(path), page)
+
+
+_STYLE = """
+.treemap{position:relative;width:100%;height:min(70vh,40rem);font:14px system-ui,sans-serif}
+.treemap details,.treemap .leaf{position:absolute;box-sizing:border-box;overflow:hidden;
+border:1px solid #fff;padding:2px 4px}
+.treemap summary{cursor:pointer}
+.treemap details[open]{left:0!important;top:0!important;width:100%!important;
+height:100%!important;z-index:1}
+.treemap .inside{position:absolute;left:0;right:0;bottom:0;top:1.6em}
+.treemap summary:focus-visible{outline:3px solid #000;outline-offset:-3px}
+"""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, plan
 from mlsim.errors import need, unknown_name
-from mlsim.plots.plot_data import attach
+from mlsim.plots.drawing import attach
 from mlsim.quantities import term
 from mlsim.solvers import SOLVERS
 

@@ -1,4 +1,8 @@
-"""Figures of machines: half a century of processors, Amdahl's law, levels of memory, tiles."""
+"""Figures of machines and of what runs on them.
+
+Half a century of processors, Amdahl's law, levels of memory, tiles, systolic arrays, loading of
+data, and updates that come late.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,19 @@ from mlsim.equations.machines import speedup
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
-from mlsim.plots.plot_data import Row, attach, axes_for, legend_above
-from mlsim.plots.roof import COLOURS, MARKERS
+from mlsim.hardware.systolic import Cell, SystolicRun
+from mlsim.plots.drawing import COLOURS, MARKERS, Row, attach, axes_for, legend_above
+from mlsim.systems.data_loading import LoaderRun
+from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
 from mlsim.units import text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 WIDE = 5.2  # inches
+_STYLES = ("-", "--", "-.", ":")
 _NAMES = {
     "transistors": "transistors",
     "single_thread": "one thread (SpecINT x 1000)",
@@ -316,3 +324,206 @@ def _binary(size: int) -> str:
         if size >= scale:
             return f"{size / scale:g} {name}"
     return f"{size:g} B"
+
+
+# Letters of the matrices: at rest, from the west, from the north.
+_LETTERS = {"weights": "wx ", "inputs": "xw ", "outputs": "yxw"}
+_BUSY, _STILL, _EMPTY = "#56B4E9", "#DDDDDD", "#FFFFFF"
+
+
+def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
+    """Draw the cells of a systolic array in some of its cycles, a panel for each.
+
+    A cell names what rests in it above, and what passes through it below. It is blue while
+    it multiplies, gray while something rests in it, and else white.
+
+    Raises
+    ------
+    InvalidValueError
+        If the run kept no trace, or has no such cycle.
+
+    >>> from mlsim.hardware.systolic import multiply
+    >>> run = multiply([[1, 2]], [[3], [4]], rows=2, columns=1, trace=True)
+    >>> len(plot_systolic(run, cycles=[2, 3]).axes)
+    2
+    """
+    if not run.trace:
+        raise InvalidValueError("this run kept no cycles to draw: ask `multiply` with trace=True.")
+    for number in cycles:
+        if not 1 <= number <= len(run.trace):
+            raise InvalidValueError(
+                f"cycle {number} is none of this run: it has cycles 1 to {len(run.trace)}."
+            )
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    across = min(2, len(cycles))  # a phone shows two side by side
+    down = -(-len(cycles) // across)
+    figure, axes = pyplot.subplots(
+        down, across, figsize=(3.6, 1.95 * down), layout="constrained", squeeze=False
+    )
+    for ax in axes.flat:
+        ax.axis("off")
+    for ax, number in zip(axes.flat, cycles, strict=False):
+        cycle = run.trace[number - 1]
+        ax.set_title(f"{number}: {cycle.phase}", fontsize=9)
+        for row, cells in enumerate(cycle.cells):
+            for column, cell in enumerate(cells):
+                _draw_cell(ax, (column, -row), cell, run.dataflow, f"{number}-{row}-{column}")
+        ax.set(xlim=(-0.55, run.columns - 0.45), ylim=(-run.rows + 0.45, 0.55), aspect="equal")
+        attach(
+            ax,
+            [
+                {
+                    "Cycle": number,
+                    "Row": row + 1,
+                    **{
+                        f"Column {column + 1}": " ".join(filter(None, _words(cell, run.dataflow)))
+                        for column, cell in enumerate(cells)
+                    },
+                }
+                for row, cells in enumerate(cycle.cells)
+            ],
+        )
+    drawn: Figure = figure
+    return drawn
+
+
+def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    fill = _BUSY if cell.busy else _STILL if cell.rests else _EMPTY
+    x, y = at
+    box = ax.add_patch(
+        Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=fill, edgecolor="#667788")
+    )
+    box.set_gid(f"keep-colours-{gid}-box")
+    lines = [line for line in _words(cell, dataflow) if line]
+    heights = ((), (0.18,), (0.18, -0.2), (0.27, 0.0, -0.27))[len(lines)]
+    for part, (line, height) in enumerate(zip(lines, heights, strict=True)):
+        weight = "bold" if part == 0 and cell.rests else "normal"
+        drawn = ax.text(
+            x,
+            y + height,
+            line,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color="black",
+            fontweight=weight,
+        )
+        drawn.set_gid(f"keep-colours-{gid}-text-{part}")
+
+
+def _words(cell: Cell, dataflow: str) -> list[str]:
+    """Name what is in a cell, at rest, from the west and from the north: letter, row and column."""
+    places = (cell.rests, cell.west, cell.north)
+    return [
+        f"{letter}{place[0] + 1}{place[1] + 1}" if place else ""
+        for letter, place in zip(_LETTERS[dataflow], places, strict=True)
+    ]
+
+
+def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw who works on which batch when: a row for each worker, and one for the device.
+
+    >>> from mlsim.systems.data_loading import load_and_compute
+    >>> run = load_and_compute(workers=2, prepare_time=2, compute_time=1, batches=4)
+    >>> plot_loader(run)[1].get_xlabel()
+    'Time (s)'
+    """
+    workers = sorted({work.who for work in run.prepared})
+    names = {who: f"worker {who}" if who else "program" for who in workers}
+    drawn = axes_for(ax, 3.7, 0.7 + 0.34 * (1 + len(names)))
+    rows = []
+    for place, (who, label) in enumerate(names.items()):
+        mine = [work for work in run.prepared if work.who == who]
+        rows += [(place, label, "prepares", "#E69F00", work) for work in mine]
+    rows += [(len(names), "device", "computes", "#0072B2", work) for work in run.computed]
+    for place, label, _, fill, work in rows:
+        box = drawn.barh(
+            place,
+            work.end - work.start,
+            0.8,
+            left=work.start,
+            color=fill,
+            edgecolor="white",
+            linewidth=0.6,
+        )
+        ink = "white" if label == "device" else "black"
+        text = drawn.bar_label(
+            box, [f"{work.batch + 1}"], label_type="center", color=ink, fontsize=8
+        )
+        for each in (*box, *text):
+            each.set_gid(f"keep-colours-{place}-{work.batch}-{type(each).__name__}")
+    drawn.set_yticks(range(len(names) + 1), [*names.values(), "device"], fontsize=8)
+    drawn.invert_yaxis()
+    drawn.grid(visible=False)
+    drawn.set(xlabel="Time (s)")
+    return attach(
+        drawn,
+        [
+            {
+                "Who": label,
+                "Does": does,
+                "Batch": work.batch + 1,
+                "Start (s)": work.start,
+                "End (s)": work.end,
+            }
+            for _, label, does, _, work in rows
+        ],
+    )
+
+
+def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Figure:
+    """Draw gradient descent with stale gradients, and the largest rate that converges.
+
+    Above, the distance from the minimum of a quadratic at a learning rate, for some delays.
+    Below, the limit by the formula, and where a simulation begins to grow.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are not one to four delays, or one is not a whole number from 0 up.
+
+    >>> len(plot_staleness(0.3, [0, 4]).axes)
+    2
+    """
+    if not 1 <= len(delays) <= len(_STYLES):
+        raise InvalidValueError(f"give one to {len(_STYLES)} delays, not {len(delays)}.")
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(3.7, 4.8), layout="constrained")
+    rows: list[dict[str, float]] = []
+    for delay, style in zip(delays, _STYLES, strict=False):
+        away = [abs(weight) for weight in stale_descent(rate, delay, steps)]
+        upper.plot(away, style, label=f"{delay} old")
+        rows += [{"Updates old": delay, "Update": at, "Distance": d} for at, d in enumerate(away)]
+    upper.set(yscale="log", ylim=(1e-6, 1e3), xlabel="Update", ylabel="Distance from the minimum")
+    upper.set_title("Descent", fontsize=9)
+    upper.legend(frameon=False, fontsize=8)
+    attach(upper, rows)
+    every = range(32)
+    limits = [largest_stable_rate(delay) for delay in every]
+    tried = [0, 1, 2, 4, 7, 15, 31]
+    lower.plot(every, limits, label="formula")
+    lower.plot(tried, [grows_from(delay) for delay in tried], "x", label="simulation")
+    lower.set(yscale="log", xlabel="Updates old", ylabel="Largest rate, × c")
+    lower.set_title("Limit", fontsize=9)
+    lower.legend(frameon=False, fontsize=8)
+    attach(
+        lower, [{"Updates old": d, "Limit": limit} for d, limit in zip(every, limits, strict=True)]
+    )
+    drawn: Figure = figure
+    return drawn
+
+
+def grows_from(delay: int, *, steps: int = 3000) -> float:
+    """Find the learning rate from which a simulation grows, by halving an interval.
+
+    >>> abs(grows_from(1) - 1) < 0.01
+    True
+    """
+    low, high = 0.0, 2.5
+    for _ in range(13):
+        middle = (low + high) / 2
+        late = stale_descent(middle, delay, steps)[-100:]
+        low, high = (middle, high) if max(map(abs, late)) < 1 else (low, middle)
+    return middle

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, check_whole
-from mlsim.plots.plot_data import attach, axes_for, legend_above
+from mlsim.plots.drawing import attach, axes_for, legend_above
 from mlsim.solvers.training.training import Training
 
 if TYPE_CHECKING:

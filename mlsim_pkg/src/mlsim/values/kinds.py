@@ -436,4 +436,4 @@ _CUSTOMARY_NAMES = {"J/s": "W", "OP": "FLOP", "OP/s": "FLOP/s"} | {
 
 def _written_out() -> Any:
     """Return the module that writes values for pages: the one door to what shows them."""
-    return import_module("mlsim.display.written")
+    return import_module("mlsim.display.notes")

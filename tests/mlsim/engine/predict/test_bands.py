@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from mlsim.engine.accuracy import Scored
-from mlsim.engine.predict import bands
-from mlsim.engine.predict.bands import Band, held, lent
+from mlsim.engine import bands
+from mlsim.engine.accuracy import BorrowedScore, Scored
+from mlsim.engine.bands import SpeedBand, held, lent
+from mlsim.engine.predict import _banded
 from mlsim.engine.predict.case import Case
-from mlsim.engine.predict.table import _banded
-from mlsim.engine.recorded_scores import BorrowedScore
 from mlsim.hardware.relatives import Loan, Relatives
 
 
@@ -125,7 +124,7 @@ def test_loans_move_limits_by_what_rows_with_such_loans_lay_at(
     nobody = lent("generation", limits, [loan("exchange", "roofline")])
     assert (nobody.least, nobody.most) == pytest.approx((0.25, 1.0))
     assert "links at full rate (9 rows" in nobody.words
-    wider = Band(*limits, False, "band").wider("decode", [far])
+    wider = SpeedBand(*limits, False, "band").wider("decode", [far])
     assert (wider.least, wider.most) == pytest.approx((0.8 * 0.5, 1.25 * 2.4))
     assert wider.words.startswith("band; wider for loans: device of a class")
 

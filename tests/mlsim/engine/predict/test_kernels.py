@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from mlsim import Engine, Hardware, Systems
-from mlsim.engine.predict import Prediction, predict
+from mlsim.engine.predict import QUESTIONS, Prediction, predict
 from mlsim.engine.predict.case import Case
-from mlsim.engine.predict.kernels import _product
-from mlsim.engine.predict.table import QUESTIONS
+from mlsim.engine.predict.inference import _product
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device_calibration import calibration
 from mlsim.hardware.lone_kernels import attention_seconds, named_attention_seconds, product_seconds

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mlsim import Engine, Hardware
+from mlsim.engine.predict import QUESTIONS
 from mlsim.engine.predict.case import Case, cluster_of, reason, system_of
-from mlsim.engine.predict.passes import MOST_SEQUENCES
-from mlsim.engine.predict.table import QUESTIONS
+from mlsim.engine.predict.inference import MOST_SEQUENCES
 from mlsim.errors import InvalidValueError
 from mlsim.zoo import resolve
 

@@ -13,9 +13,17 @@ import pytest
 from kept import cases
 
 from mlsim import Engine, Models
-from mlsim.engine.predict import COLUMNS, Prediction, architectures, predict, read_cases, write
+from mlsim.engine.predict import (
+    COLUMNS,
+    QUESTIONS,
+    UNANSWERED,
+    Prediction,
+    architectures,
+    predict,
+    read_cases,
+    write,
+)
 from mlsim.engine.predict.case import READ
-from mlsim.engine.predict.table import QUESTIONS, UNANSWERED
 from mlsim.errors import InvalidValueError
 from mlsim.zoo.written import plain
 

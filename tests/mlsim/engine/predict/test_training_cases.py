@@ -10,9 +10,8 @@ import pytest
 from kept import cases
 
 from mlsim import Engine, Models, anatomy
-from mlsim.engine.predict import predict, training
+from mlsim.engine.predict import QUESTIONS, predict, training
 from mlsim.engine.predict.case import Case, lengthened
-from mlsim.engine.predict.table import QUESTIONS
 from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.workloads.steps import Parallelism
 from mlsim.workloads.training_lowering import parameters_on_device

@@ -21,8 +21,8 @@ import pandas
 import pytest
 
 from mlsim import Engine, Models
-from mlsim.engine.sweeps import folder
-from mlsim.engine.sweeps.digest import _digest
+from mlsim.engine.sweeps import runner
+from mlsim.engine.sweeps.runner import _digest
 from mlsim.errors import InvalidValueError, MissingLibraryError, UnfinishedError
 from mlsim.values import quantity
 
@@ -131,7 +131,7 @@ def test_another_question_or_something_else_in_a_folder_is_refused(
     with pytest.raises(UnfinishedError, match="can't be written"):
         Engine.sweep(**ASKED, out=mine / "thesis.txt" / "plans")
     for text in ("", "[1]", json.dumps({"parts": 1})):
-        (plans / folder.NOTE).write_text(text)
+        (plans / runner.NOTE).write_text(text)
         with pytest.raises(InvalidValueError, match="can't be understood"):
             Engine.sweep(**ASKED, out=plans)
 
@@ -176,7 +176,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(UnfinishedError, match="No space left on device") as error:
         Engine.sweep(**ASKED, out=path, block_rows=BLOCK)
     assert f"10 of 24 rows are kept in {path}; ask again to go on." in str(error.value)
-    assert {each.name for each in path.iterdir()} == {folder.NOTE, *blocks(path)}
+    assert {each.name for each in path.iterdir()} == {runner.NOTE, *blocks(path)}
     assert [*sorted(blocks(path))] == ["block-00000000.parquet", "block-00000001.parquet"]
     monkeypatch.setattr(parquet, "write_table", write)
     seen = []

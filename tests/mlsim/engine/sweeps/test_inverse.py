@@ -9,8 +9,8 @@ import pytest
 from refusals import answered
 
 from mlsim import Engine
-from mlsim.engine.sweeps.doors import DOORS
-from mlsim.engine.sweeps.inverse import COUNTED, Search, _multiple, _range
+from mlsim.engine.find import COUNTED, Search, _multiple, _range
+from mlsim.engine.sweeps.question import DOORS
 from mlsim.errors import (
     DoesNotFitError,
     InvalidValueError,

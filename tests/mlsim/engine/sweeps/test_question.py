@@ -10,13 +10,9 @@ import pytest
 
 from mlsim import Engine, Hardware, Models
 from mlsim.engine.sweeps import runner
-from mlsim.engine.sweeps.doors import DOORS
-from mlsim.engine.sweeps.entries import label, listed
-from mlsim.engine.sweeps.question import Axis, givable, question
-from mlsim.engine.sweeps.rows import Words
+from mlsim.engine.sweeps.question import DOORS, Axis, givable, label, listed, question
+from mlsim.engine.sweeps.rows import Words, _column, _joined, runs_as_arrays
 from mlsim.engine.sweeps.runner import ONE_BY_ONE, TOGETHER, Progress, rows_of_block, say
-from mlsim.engine.sweeps.table import _column, _joined
-from mlsim.engine.sweeps.training_rows import runs_as_arrays
 
 ASKED: dict[str, Any] = {"model": ["Llama3_8B", "GPT2"], "hardware": "H100"}
 ASKED |= {"batch_size": [1, 2, 3], "prompt_tokens": [5, 7]}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.answer_bands import mattering
+from mlsim.engine.bands import mattering
 from mlsim.errors import InvalidValueError, MlsimError, UnknownNameError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS, precision as find_precision

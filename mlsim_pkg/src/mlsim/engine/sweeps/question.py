@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from inspect import signature
 from typing import Any
 
-from mlsim.engine.sweeps.doors import Door, door_of, quantity_of
-from mlsim.engine.sweeps.entries import label, listed
-from mlsim.errors import InvalidValueError, UnknownArgumentError, need, unknown_name
+from mlsim.errors import InvalidValueError, UnknownArgumentError, nearest, need, unknown_name
 from mlsim.precision import by_default, precision as find_precision
 from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.formats import formats
@@ -19,9 +19,228 @@ from mlsim.solvers.inputs import COUNTS, check_estimate, validate
 from mlsim.workloads.model import Network
 from mlsim.zoo import resolve, spaces
 
+# Of a door's arguments, what a sweep has no use for: it keeps what does not fit as a row.
+_NOT_SWEPT = "check_memory"
+_PERCENTILES = ("_p50", "_p90", "_p99")
+
+
+@dataclass(frozen=True)
+class Door:
+    """A question of `Engine` that can be asked for many configurations at once.
+
+    Attributes
+    ----------
+    name
+        Such as "serve".
+    arrays
+        Arguments whose values are computed together; the others are asked one by one.
+    whole
+        Those of them that count one by one.
+    results
+        Columns of the answer, if nobody names any.
+    more
+        Columns that come with an argument, such as the cost with a price.
+    """
+
+    name: str
+    arrays: tuple[str, ...]
+    results: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    more: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def ask(self) -> Callable[..., Any]:
+        """The function behind the door."""
+        found: Callable[..., Any] = getattr(import_module(f"mlsim.engine.{self.name}"), self.name)
+        return found
+
+    @cached_property
+    def _parameters(self) -> dict[str, bool]:
+        """What it takes by name, and whether it can't do without."""
+        return {
+            each.name: each.default is each.empty
+            for each in signature(self.ask).parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        }
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """What it takes by name, and a sweep has a use for."""
+        return tuple(name for name in self._parameters if name != _NOT_SWEPT)
+
+    @property
+    def checks_memory(self) -> bool:
+        """Whether it refuses times of what does not fit, unless told otherwise."""
+        return _NOT_SWEPT in self._parameters
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """What it can't do without."""
+        return tuple(name for name, needed in self._parameters.items() if needed)
+
+    def columns(self, networks: Collection[bool], given: Iterable[str]) -> tuple[str, ...]:
+        """Return the results that a table has, if nobody names any.
+
+        `networks` says of each kind of model whether it is a network; one that is trained
+        has samples, and no tokens.
+        """
+        further = [name for each in given for name in self.more.get(each, ())]
+        found = [*self.results, *further]
+        if self.name == "train" and True in networks:
+            found.insert(found.index("token_rate"), "throughput")
+            if False not in networks:
+                found.remove("token_rate")
+        return tuple(dict.fromkeys(found))
+
+
+_SERVED = ("batch_size", "prompt_tokens", "output_tokens")
+_RUN = ("global_batch", "micro_batch", "tokens", "price")
+_FAILING = ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time")
+
+DOORS = {
+    each.name: each
+    for each in (
+        Door(
+            "solve",
+            ("batch_size",),
+            ("latency", "throughput", "bottleneck", "memory_bound_share", "memory_required"),
+            whole=("batch_size",),
+        ),
+        Door(
+            "serve",
+            _SERVED,
+            (
+                *("time_to_first_token", "time_per_output_token", "generation_latency"),
+                *("decode_throughput", "memory_required", "memory_free", "largest_batch"),
+            ),
+            whole=_SERVED,
+        ),
+        Door(
+            "train",
+            (*_RUN, *_FAILING),
+            (
+                *("step_time", "token_rate", "model_flops_utilization"),
+                *("memory_required", "memory_free"),
+            ),
+            whole=("global_batch", "micro_batch"),
+            more={
+                "tokens": ("training_time", "device_time"),
+                "samples": ("training_time", "device_time"),
+                "price": ("training_cost",),
+                "mean_time_to_failure": ("goodput",),
+            },
+        ),
+        Door(
+            "load",
+            (),
+            (
+                *("time_to_first_token", "time_to_first_token_p90"),
+                *("time_per_output_token", "time_per_output_token_p90", "request_latency"),
+                *("output_throughput", "running_requests", "server_use", "saturation_rate"),
+            ),
+        ),
+        Door(
+            "gemm",
+            ("M", "N", "K", "batch"),
+            ("latency", "bottleneck", "memory_required"),
+            whole=("M", "N", "K", "batch"),
+        ),
+        Door("footprint", (), ("facility_energy", "total_carbon")),
+    )
+}
+
+
+# Arguments that one door alone has, and that tell it from the others.
+LOADING = {"rate", "users", "burst", "trace"}
+_TELLING = {
+    "footprint": {"work", "device_hours"},
+    "gemm": {"M", "N", "K", "groups"},
+    "train": {"global_batch"},
+    "load": LOADING,
+}
+
+
+def quantity_of(result: str) -> str:
+    """Return the quantity of the vocabulary that a result is: of which phase or share it is aside.
+
+    >>> quantity_of("decode.latency"), quantity_of("time_to_first_token_p90")
+    ('latency', 'time_to_first_token')
+    """
+    name = result.rpartition(".")[2]
+    for ending in _PERCENTILES:
+        name = name.removesuffix(ending)
+    return name
+
+
+# Of arguments that are no quantities, those of which one value may be a list, or a pair.
+_LISTS, _PAIRS = ("groups",), ("pue", "wue", "carbon_intensity", "water_intensity", "embodied")
+
+
+def listed(name: str, value: Any) -> Any:
+    """Return the values of an argument: the entries of a list, or the one that was given.
+
+    Long arrays and ranges stay what they are.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is an empty list.
+    """
+    entries: Any
+    if hasattr(value, "tolist") and bool(getattr(value, "ndim", 0)):
+        entries = _flat(value)
+    elif isinstance(value, range):
+        entries = value
+    elif name in _LISTS and isinstance(value, (list, tuple)):
+        entries = list(value) if value and isinstance(value[0], (list, tuple)) else [value]
+    elif isinstance(value, (set, frozenset)):
+        # A set has no order of its own, and a row has to have a place.
+        entries = sorted(value, key=lambda each: (type(each).__name__, str(label(each)), str(each)))
+    elif isinstance(value, tuple) and name in _PAIRS:
+        entries = [value]
+    elif isinstance(value, (list, tuple, spaces.Namespace, Iterator)):
+        entries = list(value)
+        if entries and all(isinstance(each, (list, tuple)) for each in entries) and name in _DEEP:
+            entries = [part for each in entries for part in each]
+    else:
+        return [value]
+    if len(entries) == 0:
+        raise InvalidValueError(f"{name} is an empty list; give at least one entry.")
+    return entries
+
+
+# Of these a table of numbers may be given, which is read row by row.
+_DEEP = ("batch_size", "prompt_tokens", "output_tokens")
+
+
+def _flat(value: Any) -> Any:
+    """Return the entries of an array of any shape, in its order; numbers stay an array."""
+    import numpy as np
+
+    if hasattr(value, "units"):
+        return value.reshape(-1)
+    flat = np.asarray(value).reshape(-1)
+    return flat if flat.dtype.kind in "iuf" else flat.tolist()
+
+
+def label(value: Any) -> Any:
+    """Return what a table shows of a value: a number, or words.
+
+    >>> label(8), label(None), label("bf16")
+    (8, 'default', 'bf16')
+    """
+    if value is None:
+        return "default"
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    name = getattr(value, "name", None) or getattr(value, "about", None)
+    return name if isinstance(name, str) else str(value)
+
+
 BOTTLENECK = "bottleneck"
 # Quantities that an argument is, where it has another name.
 _NAMED = {
+    "rate": "arrival_rate",
     "tokens": "training_tokens",
     "price": "device_price",
     "batch": "weight_sets",
@@ -59,10 +278,6 @@ class Axis:
 
     def __len__(self) -> int:
         return len(self.entries)
-
-    def labels(self) -> list[Any]:
-        """Return what a table shows of each value: numbers, or words."""
-        return [label(each) for each in self.entries]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +323,8 @@ class Question:
         """Return which value of an axis each row from `start` to `stop` has."""
         import numpy as np
 
+        if len(axis) == 1:
+            return np.zeros(stop - start, dtype=np.int64)
         after = self.axes[self.axes.index(axis) + 1 :]
         stride = math.prod(len(each) for each in after)
         return np.arange(start, stop) // stride % len(axis)
@@ -145,9 +362,7 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     """
     need("numpy", "a sweep", "arrays")
     several = {name: listed(name, value) for name, value in given.items()}
-    found = _found(door, several, given)
-    _check_names(found, several)
-    _check_there(found, several, "sweep")
+    found = _door(door, several, given, "sweep")
     notes = {}
     if found.name == "solve":
         _only_networks(several, all_of=isinstance(given["model"], spaces.Namespace))
@@ -156,10 +371,12 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
             several["precision"] = [USUAL]
         several = {name: [value] for name, value in _USUAL.items()} | several
     _check_words(found, several)
+    if found.name == "solve":  # a format has one name in a table, however it was written
+        several["precision"] = [each and find_precision(each).name for each in several["precision"]]
     # In the order in which the door takes them; what is computed together changes fastest.
-    equations = [*(each for each in found.arguments if each in several)]
-    equations += [each for each in several if each not in equations]
-    axes = [_axis(found, name, several[name]) for name in equations]
+    names = [*(each for each in found.arguments if each in several)]
+    names += [each for each in several if each not in names]
+    axes = [_axis(found, name, several[name]) for name in names]
     ordered = sorted(axes, key=lambda axis: axis.array)
     columns = _results(found, results, several)
     return Question(found, tuple(ordered), columns, notes, named=results is not None)
@@ -173,28 +390,41 @@ def door_for(door: str | None, given: Mapping[str, Any], asker: str) -> Door:
     UnknownArgumentError, TypeError
         If the door does not take an argument, or needs one that is not there.
     """
-    several = {name: [value] for name, value in given.items()}
-    found = _found(door, several, given)
-    _check_names(found, several)
-    _check_there(found, several, asker)
-    return found
+    return _door(door, {name: [value] for name, value in given.items()}, given, asker)
 
 
-def _found(door: str | None, several: dict[str, Any], given: Mapping[str, Any]) -> Door:
-    """Put records in place of names of models and hardware; return the door."""
+def _door(name: str | None, several: dict[str, Any], given: Mapping[str, Any], asker: str) -> Door:
+    """Return the door that was named, or the one that the arguments belong to.
+
+    Puts records in place of names of models and hardware.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such door.
+    UnknownArgumentError, TypeError
+        If the door does not take an argument, or needs one that is not there.
+    """
     if "model" in several:
         several["model"] = [resolve.model(each) for each in several["model"]]
     if "hardware" in several:
         several["hardware"] = [resolve.cluster(each) for each in several["hardware"]]
-    models = several.get("model", ())
-    return door_of(door, given, language=bool(models) and not isinstance(models[0], Network))
-
-
-def _check_there(door: Door, several: Mapping[str, Any], asker: str) -> None:
-    """Refuse a question that lacks an argument, as Python does of a function's."""
-    missing = [name for name in door.required if name not in several]
-    if missing:
+    if name is None:
+        models = several.get("model", ())
+        usual = "serve" if models and not isinstance(models[0], Network) else "solve"
+        name = next((door for door, own in _TELLING.items() if own & given.keys()), usual)
+    elif not isinstance(name, str) or name not in DOORS:
+        raise InvalidValueError(
+            f"door must be one of {', '.join(DOORS)}, not {name!r}.{nearest(name, DOORS)}"
+        )
+    found = DOORS[name]
+    quantities = givable(found, several.get("estimate", ()))
+    for each in several:
+        if each not in found.arguments and each not in quantities:
+            raise UnknownArgumentError(each, quantities, arguments=found.arguments)
+    if missing := [each for each in found.required if each not in several]:
         raise TypeError(f"{asker}() missing 1 required keyword-only argument: {missing[0]!r}")
+    return found
 
 
 def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
@@ -235,14 +465,6 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     return (*kind_of(measured, "memory").givable, "last_level_cache")
 
 
-def _check_names(door: Door, several: Mapping[str, Any]) -> None:
-    """Refuse an argument that the door does not take."""
-    quantities = givable(door, several.get("estimate", ()))
-    for name in several:
-        if name not in door.arguments and name not in quantities:
-            raise UnknownArgumentError(name, quantities, arguments=door.arguments)
-
-
 def _check_words(door: Door, several: Mapping[str, Any]) -> None:
     """Refuse formats and estimates that are none, before any row is asked."""
     for each in several.get("estimate", ()):
@@ -269,7 +491,7 @@ def _axis(door: Door, name: str, values: Any) -> Axis:
     together = name in door.arrays or name in _quantities(door)
     if not together or (isinstance(values, list) and any(each is None for each in values)):
         return Axis(name, values if isinstance(values, list) else np.asarray(numbers).tolist())
-    quantity = _NAMED.get(name, name)
+    quantity = named(name)
     whole = name in door.whole or quantity in COUNTS
     zero = name == "output_tokens"
     given = numbers if len(numbers) > 1 else numbers[0]

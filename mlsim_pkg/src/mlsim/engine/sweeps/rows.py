@@ -1,14 +1,13 @@
-"""The rows of a sweep: asked together where equations allow, refused one by one."""
+"""The rows of a sweep: asked together where equations allow, refused one by one, put in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.sweeps.doors import quantity_of
-from mlsim.engine.sweeps.entries import label
-from mlsim.engine.sweeps.question import BOTTLENECK, Question
+from mlsim.engine.sweeps.question import BOTTLENECK, Axis, Question, label, named, quantity_of
 from mlsim.errors import (
     DoesNotFitError,
     InvalidValueError,
@@ -18,13 +17,22 @@ from mlsim.errors import (
     UnreachableError,
     UnsupportedPrecisionError,
     WrongKindError,
+    need,
     unknown_name,
 )
 from mlsim.quantities import term
+from mlsim.solvers import question as asked_of
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.solvers.causes import DECIDING
 from mlsim.solvers.inputs import BARE
 from mlsim.solvers.noted import told
+from mlsim.solvers.serving.checks import OUTPUT_TOKENS, too_long
+from mlsim.solvers.training.checks import Asked, comes_out_even, parallelism_of
 from mlsim.values import quantity
+from mlsim.workloads.model import Network
+
+if TYPE_CHECKING:
+    import pandas
 
 # What a combination may be refused for; what else is wrong is wrong of the whole sweep.
 REFUSED = (
@@ -36,6 +44,11 @@ REFUSED = (
     WrongKindError,
 )
 TOO_LARGE = DOES_NOT_FIT.lower()
+# Of a table: the unit of each column that has one, and whose constants were measured elsewhere.
+UNITS, BORROWED = "units", "borrowed"
+# Tokens of a prompt that nobody states.
+_PROMPT = 512
+_PARTS = ("prefill", "decode", "low", "high")
 
 
 @dataclass(slots=True)
@@ -56,7 +69,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows of a sweep from `start` to `stop`, as columns.
+    """Rows of a sweep that follow one another, as columns.
 
     Attributes
     ----------
@@ -72,8 +85,6 @@ class Block:
         The reasons for which a door refused to answer, and the error that each was.
     """
 
-    start: int
-    stop: int
     numbers: dict[str, Any]
     words: dict[str, Words]
     feasible: Any
@@ -83,7 +94,7 @@ class Block:
     borrowed: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self.stop - self.start
+        return len(self.feasible)
 
 
 class Rows:
@@ -140,7 +151,7 @@ class Rows:
         """Return why a row is refused, in words; of a network as short as tables have it."""
         if self.question.door.name == "solve":
             if isinstance(error, UnsupportedPrecisionError):
-                return f"no {label_of(self.choice['precision'])} peak on record"
+                return f"no {label(self.choice['precision'])} peak on record"
             if self.choice.get("activations") == "on-chip" and "cache" in str(error):
                 return "no cache on record"
         return str(error)
@@ -154,13 +165,16 @@ class Rows:
         """Write the results of an answer down."""
         import numpy as np
 
-        held = fits_in_memory(answer) if self.question.door.checks_memory else True
+        self._together(answer)
+        held: Any = True
+        if self.question.door.checks_memory:
+            with suppress(UnreachableError):  # nobody can say
+                held = answer.feasible
         fits = np.broadcast_to(np.asarray(held), rows.shape)
         self.block.feasible[rows] = fits
         if not fits.all():
             self.block.reasons.put(rows[~fits], TOO_LARGE)
             self.block.refused[TOO_LARGE] = DoesNotFitError
-        self._together(answer)
         self.note_loans(answer)
         for name in self.question.results:
             try:
@@ -180,30 +194,39 @@ class Rows:
             self.block.borrowed[where] = told(lent)
 
     def _together(self, answer: Any) -> None:
-        """Compute the results of a network in one go."""
+        """Compute the results of a network in one go, and the shares that decide what binds."""
         if self.question.door.name != "solve" or not answer.shape:
             return
-        wanted = [each for each in self.question.results if each in answer.names]
-        answer._values |= answer.question.evaluate(*wanted, "memory_free")
+        known = set(answer.names)
+        asked, wanted = answer.question, [each for each in self.question.results if each in known]
+        if answer.configuration.calibrated and BOTTLENECK in self.question.results:
+            asked, wanted = answer._caused, [*wanted, *DECIDING.values()]
+        answer._values |= asked.evaluate(*wanted, "memory_free")
 
-    def _shares(self, part: Any) -> bool:
-        """Tell whether one share of the time says what binds."""
-        return self.question.door.name == "solve" and not part.configuration.calibrated
+    def _binding(self, part: Any, rows: Any, fits: Any) -> Iterator[tuple[str, Any]]:
+        """Yield each word for what binds, and the rows of which it holds."""
+        import numpy as np
+
+        # Of a network shares tell, since comparing words takes longer than computing them.
+        network = self.question.door.name == "solve"
+        if network and not part.configuration.calibrated:
+            most = np.broadcast_to(part.value("memory_bound_share"), rows.shape) > 0.5
+            yield from ((MEMORY_BOUND, most), (COMPUTE_BOUND, ~most))
+        elif network and part.shape:
+            shares = (np.broadcast_to(part._values[name], rows.shape) for name in DECIDING.values())
+            largest = np.argmax(list(shares), axis=0)
+            yield from ((word, largest == place) for place, word in enumerate(DECIDING))
+        else:
+            words = np.broadcast_to(np.asarray(part.bottleneck), rows.shape)
+            yield from ((word, words == word) for word in dict.fromkeys(words[fits].tolist()))
 
     def _write_one(self, answer: Any, name: str, rows: Any, fits: Any) -> None:
         import numpy as np
 
         part, inner = _part(answer, name)
-        if inner == BOTTLENECK and self._shares(part):
-            # Comparing words takes longer than computing the shares.
-            most = np.broadcast_to(part.value("memory_bound_share"), rows.shape) > 0.5
-            self.block.words[name].put(rows[fits & most], MEMORY_BOUND)
-            self.block.words[name].put(rows[fits & ~most], COMPUTE_BOUND)
-            return
         if inner == BOTTLENECK:
-            words = np.broadcast_to(np.asarray(part.bottleneck), rows.shape)
-            for word in dict.fromkeys(words[fits].tolist()):
-                self.block.words[name].put(rows[fits & (words == word)], word)
+            for word, binds in self._binding(part, rows, fits):
+                self.block.words[name].put(rows[fits & binds], word)
             return
         value = part.value(inner)
         column = np.broadcast_to(_one_each(name, value, rows), rows.shape)
@@ -222,14 +245,6 @@ class OneByOne(Rows):
             super().fill({name: values[part] for name, values in numbers.items()}, rows[part])
 
 
-def fits_in_memory(answer: Any) -> Any:
-    """Tell whether what an answer speaks of fits in memory; True where nobody can say."""
-    try:
-        return answer.feasible
-    except UnreachableError:
-        return True
-
-
 def _given(values: Any, unit: str, *, alone: bool) -> Any:
     """Return numbers as a door takes them, with their unit; alone, the first as a number."""
     found = float(values[0]) if alone else values
@@ -246,9 +261,6 @@ def _part(answer: Any, name: str) -> tuple[Any, str]:
     if phase not in _PARTS or not hasattr(type(answer), phase):
         raise unknown_name("part of this answer", phase, _PARTS)
     return getattr(answer, phase), inner
-
-
-_PARTS = ("prefill", "decode", "low", "high")
 
 
 def _one_each(name: str, value: Any, rows: Any) -> Any:
@@ -275,6 +287,233 @@ def _one_each(name: str, value: Any, rows: Any) -> Any:
     return found
 
 
-def label_of(precision: Any) -> str:
-    """Return the name of a number format."""
-    return precision if isinstance(precision, str) else str(precision.name)
+class ServingRows(Rows):
+    """Fills rows of a language model that is served."""
+
+    def fill(self, numbers: Mapping[str, Any], rows: Any) -> None:
+        """Answer rows; what is longer than the model reads is refused by its length."""
+        import numpy as np
+
+        model = self.choice.get("model")
+        context = getattr(model, "context", None)
+        if numbers and context is not None:
+            prompt = numbers.get("prompt_tokens", self.choice.get("prompt_tokens") or _PROMPT)
+            usual = OUTPUT_TOKENS if self.choice["model"].decoder else 0
+            output = numbers.get("output_tokens", self.choice.get("output_tokens") or usual)
+            total = np.broadcast_to(prompt + output, rows.shape)
+            long = total > context
+            if long.any():
+                self._fill_too_long(_picked(numbers, long), rows[long], total[long])
+                numbers, rows = _picked(numbers, ~long), rows[~long]
+        if len(rows):
+            super().fill(numbers, rows)
+
+    def _fill_too_long(self, numbers: Mapping[str, Any], rows: Any, total: Any) -> None:
+        """Refuse rows by their length, unless the door says something else of the first."""
+        import numpy as np
+
+        words, model = "", self.choice["model"]
+        try:
+            self.ask({name: values[:1] for name, values in numbers.items()}, alone=True)
+        except REFUSED as error:
+            words = self.reason(error)
+        if words != too_long(model, float(total[0])):
+            super().fill(numbers, rows)
+            return
+        lengths, which = np.unique(total, return_inverse=True)
+        for index, length in enumerate(lengths):
+            self.refuse(rows[which == index], too_long(model, float(length)))
+
+
+def _picked(numbers: Mapping[str, Any], which: Any) -> dict[str, Any]:
+    return {name: values[which] for name, values in numbers.items()}
+
+
+def runs_as_arrays(question: Question, choice: Mapping[str, Any]) -> bool:
+    """Tell whether rows of a choice can be computed together.
+
+    Not of a network, or of a search; and what is given in place of an equation has to be
+    held against each row alone.
+    """
+    alone = set(choice) - set(question.door.arguments)
+    return not (isinstance(choice["model"], Network) or choice.get("search") or alone)
+
+
+class TrainingRows(OneByOne):
+    """Fills rows of a language model that is trained, with one layout."""
+
+    def fill(self, numbers: Mapping[str, Any], rows: Any) -> None:
+        """Answer rows together, but those that don't come out even, or never end."""
+        import numpy as np
+
+        if len(rows) < 2:  # one row is no array
+            super().fill(numbers, rows)
+            return
+        own = {name: value for name, value in self.choice.items() if name != "search"}
+        first = {name: float(values[0]) for name, values in numbers.items()}
+        try:
+            spread = parallelism_of(Asked.of(**own, **first))
+        except REFUSED:
+            super().fill(numbers, rows)
+            return
+        batch = numbers.get("global_batch", self.choice.get("global_batch"))
+        micro = numbers.get("micro_batch", self.choice.get("micro_batch") or 1)
+        even = np.broadcast_to(comes_out_even(spread, batch, micro), rows.shape)
+        super().fill(_picked(numbers, ~even), rows[~even])
+        if even.any():
+            self._as_arrays(_picked(numbers, even), rows[even])
+
+    def _as_arrays(self, numbers: Mapping[str, Any], rows: Any) -> None:
+        """Answer rows that come out even, as arrays."""
+        import numpy as np
+
+        try:
+            one = self.ask({name: values[:1] for name, values in numbers.items()}, alone=True)
+        except REFUSED:
+            super().fill(numbers, rows)
+            return
+        self.note_loans(one)
+        arrays = {named(name): values for name, values in numbers.items()}
+        whole = one.run.question
+        many = asked_of.Question(
+            whole.known.joined(asked_of.Known().add("given", **arrays)),
+            whole.equations,
+            whole.labels,
+            table=whole.table,
+            shape=rows.shape,
+        )
+        with asked_of.quiet():
+            lasting = np.ones(len(rows), dtype=bool)
+            if "mean_time_to_failure" in many.known:
+                lasting = np.broadcast_to(many.evaluate("goodput")["goodput"], rows.shape) > 0
+            free = many.evaluate("memory_free")["memory_free"]
+            fits = np.broadcast_to(free, rows.shape) >= 0
+            self.block.feasible[rows[lasting]] = fits[lasting]
+            self.block.reasons.put(rows[lasting & ~fits], TOO_LARGE)
+            for name in self.question.results:
+                self._write_many(one, many, name, rows, (lasting, fits))
+        super().fill(_picked(numbers, ~lasting), rows[~lasting])
+
+    def _write_many(
+        self, one: Any, many: asked_of.Question, name: str, rows: Any, which: tuple[Any, Any]
+    ) -> None:
+        import numpy as np
+
+        lasting, fits = which
+        try:
+            if name not in many.known and lasting[0]:
+                self._write_one(one, name, rows[:1], fits[:1])  # refuses what there is not
+            value = many.known[name] if name in many.known else many.evaluate(name)[name]
+        except UnknownNameError:
+            if self.question.named:
+                raise
+            return
+        except REFUSED as error:
+            silent = self.block.reasons.codes[rows] == 0
+            self.block.reasons.put(rows[lasting & fits & silent], str(error))
+            return
+        column = np.broadcast_to(value, rows.shape)
+        if not one._lasts(name):
+            column = np.where(fits, column, np.nan)
+        self.block.numbers[name][rows[lasting]] = column[lasting]
+
+
+def block(question: Question, start: int, stop: int) -> Block:
+    """Answer the rows of a sweep from `start` to `stop`.
+
+    Raises
+    ------
+    MlsimError
+        If something is wrong that is not of one row, such as an unknown name.
+    """
+    import numpy as np
+
+    size = stop - start
+    words = [name for name in question.results if name.rpartition(".")[2] == BOTTLENECK]
+    found = Block(
+        {name: np.full(size, np.nan) for name in question.results if name not in words},
+        {name: Words(np.full(size, -1, np.int32)) for name in words},
+        np.zeros(size, dtype=bool),
+        Words(np.zeros(size, np.int32), [""]),
+    )
+    for choice, first, last in question.parts(start, stop):
+        rows = np.arange(first - start, last - start)
+        fill = _FILLERS.get(question.door.name, Rows)
+        if fill is TrainingRows and not runs_as_arrays(question, choice):
+            fill = OneByOne
+        fill(question, found, choice).fill(question.numbers(first, last), rows)
+    return found
+
+
+_FILLERS: Mapping[str, type[Rows]] = {"serve": ServingRows, "train": TrainingRows}
+
+
+def asked(question: Question, start: int, stop: int) -> dict[str, Any]:
+    """Return the columns of what was asked: arrays of numbers, or of words as `Words`."""
+    return {axis.name: _column(question, axis, start, stop) for axis in question.axes}
+
+
+def _column(question: Question, axis: Axis, start: int, stop: int) -> Any:
+    import numpy as np
+
+    places = question.places(axis, start, stop)
+    if axis.array:
+        values = axis.entries
+        whole = values.dtype.kind == "f" and bool((values == np.floor(values)).all())
+        counts = whole and (values < 2**53).all() and axis.name in question.door.whole
+        return (values.astype(np.int64) if counts else values)[places]
+    labels = [label(each) for each in axis.entries]
+    for kind, dtype in ((bool, bool), (int, np.int64), ((int, float), float)):
+        if all(isinstance(each, kind) and (kind is bool or each is not True) for each in labels):
+            return np.array(labels, dtype=dtype)[places]
+    # Two devices may have one name.
+    words = [str(each) for each in labels]
+    unique = list(dict.fromkeys(words))
+    codes = np.array([unique.index(each) for each in words], dtype=np.int32)
+    return Words(codes[places], unique)
+
+
+def as_table(question: Question, blocks: Sequence[Block]) -> pandas.DataFrame:
+    """Return all rows as a tidy table, with units and notes in `attrs`."""
+    library = need("pandas", "a sweep", "arrays")
+    found = {
+        name: _categories(library, column) if isinstance(column, Words) else column
+        for name, column in asked(question, 0, question.rows).items()
+    }
+    for name in question.results:
+        if name in blocks[0].words:
+            found[name] = _categories(library, _joined([each.words[name] for each in blocks]))
+        else:
+            found[name] = _below([each.numbers[name] for each in blocks])
+    found["feasible"] = _below([each.feasible for each in blocks])
+    found["reason"] = _categories(library, _joined([each.reasons for each in blocks]))
+    table: pandas.DataFrame = library.DataFrame(found, copy=False)
+    table.attrs |= {**question.notes, UNITS: question.units}
+    if borrowed := {name: words for each in blocks for name, words in each.borrowed.items()}:
+        table.attrs[BORROWED] = borrowed
+    return table
+
+
+def _below(parts: Sequence[Any]) -> Any:
+    """Put columns of numbers below one another."""
+    import numpy as np
+
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+
+def _joined(parts: Sequence[Words]) -> Words:
+    """Put columns of words below one another."""
+    import numpy as np
+
+    labels = list(dict.fromkeys(label for part in parts for label in part.labels))
+    place = {label: index for index, label in enumerate(labels)}
+    found = [
+        np.array([*(place[label] for label in part.labels), -1], dtype=np.int32)[part.codes]
+        for part in parts
+    ]
+    return Words(_below(found), labels)
+
+
+def _categories(library: Any, words: Words) -> Any:
+    kind = library.CategoricalDtype(words.labels)
+    return library.Categorical.from_codes(words.codes, dtype=kind)

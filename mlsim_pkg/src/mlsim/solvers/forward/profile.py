@@ -46,6 +46,10 @@ IN_MEMORY = "memory"
 # The precision of a sweep that asks for none: one for all its devices.
 USUAL = "fp16"
 
+# Results that are computed together.
+_USUAL_RESULTS = (
+    *("latency", "throughput", "memory_bound_share", "memory_required", "memory_free"),
+)
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
     (
@@ -147,9 +151,10 @@ class Profile(Answer):
     def __init__(self, configuration: Configuration, *, check_memory: bool) -> None:
         super().__init__(configuration, check_memory=check_memory)
         self.configuration = configuration
-        self._values = configuration.evaluate(
-            "latency", "throughput", "memory_bound_share", "memory_required", "memory_free"
-        )
+        if configuration.shape:
+            _ = self.question.known  # results wait until all that are wanted are computed together
+        else:
+            self._values = configuration.evaluate(*_USUAL_RESULTS)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -193,7 +198,9 @@ class Profile(Answer):
         configuration = self.configuration
         computed = name in configuration.givable and name not in configuration.given
         if computed and name not in self._values and name not in COLUMNS:
-            self._values.update(configuration.evaluate(name))
+            self._values |= configuration.evaluate(
+                *(_USUAL_RESULTS if name in _USUAL_RESULTS else (name,))
+            )
         return super()._value(name)
 
     def too_large(self) -> str:

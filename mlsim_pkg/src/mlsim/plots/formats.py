@@ -1,17 +1,19 @@
-"""Figures of matrix products in number formats: bits, stairs of waves, and where a format pays."""
+"""Figures of number formats: their bits, the peaks of devices, and where a format pays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import InvalidValueError
+from mlsim.hardware import Device
 from mlsim.measured.surfaces import MeasuredProduct
-from mlsim.plots.plot_data import attach, axes_for
-from mlsim.plots.roof import COLOURS
+from mlsim.plots.drawing import COLOURS, attach, axes_for, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 # Bits of sign, exponent and mantissa; of numbers that share a scale, how many, and its bits.
 BITS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int]]] = {
@@ -164,3 +166,38 @@ def plot_format_map(
         for each in measured
     ]
     return attach(ax, data)
+
+
+# Widest first.
+FORMATS = ("fp64", "fp32", "tf32", "fp16", "fp8", "fp4")
+
+
+def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw the dense peak of devices by number format, from the widest to the narrowest.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no device, or there are more than marks.
+
+    >>> from mlsim import Hardware
+    >>> plot_formats([Hardware.Cloud.A100])[1].get_ylabel()
+    'Dense peak (TFLOP/s)'
+    """
+    marks = "osD^vPX"
+    if not 1 <= len(devices) <= len(marks):
+        raise InvalidValueError(f"give one to {len(marks)} devices, not {len(devices)}.")
+    ax = axes_for(ax, 3.7, 3.6)
+    rows: list[dict[str, str | float]] = []
+    for device, mark in zip(devices, marks, strict=False):
+        known = [name for name in FORMATS if name in device.compute.precisions]
+        peaks = [device.compute.figure(name).si / 1e12 for name in known]
+        ax.plot([FORMATS.index(name) for name in known], peaks, marker=mark, label=device.name)
+        rows += [
+            {"Device": device.name, "Format": name, "Dense peak (TFLOP/s)": peak}
+            for name, peak in zip(known, peaks, strict=True)
+        ]
+    ax.set(yscale="log", ylabel="Dense peak (TFLOP/s)", xlabel="Number format")
+    ax.set_xticks(range(len(FORMATS)), [name.upper() for name in FORMATS])
+    legend_above(ax, fontsize=7)
+    return attach(ax, rows)

@@ -12,8 +12,13 @@ import hashlib
 import html
 import itertools
 import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from mlsim.records.references import label
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 _COUNT = itertools.count(1)  # two notes of a page never share an id
 _BUTTON = "all:unset;cursor:pointer;text-decoration:underline dotted;outline:revert;font:inherit"
@@ -71,10 +76,10 @@ def name_documents(text: str, shape: str = "{}") -> str:
     >>> name_documents("as printed [@nvidia2022a100, page 2; @williams2009roofline]", "({})")
     'as printed (NVIDIA 2022, page 2; Williams et al. 2009)'
     """
-    return _CITED.sub(lambda match: shape.format(_named(match[1])), text)
+    return _CITED.sub(lambda match: shape.format(_documents(match[1])), text)
 
 
-def _named(citation: str) -> str:
+def _documents(citation: str) -> str:
     return _KEY.sub(lambda match: label(match[1]), citation)
 
 
@@ -82,7 +87,7 @@ def _as_html(line: str) -> str:
     """Write a line as HTML, what it cites marked."""
     parts = [_ESCAPE.sub(r"\1", part) for part in _CITED.split(line)]  # text, citation, text, ...
     for at, part in enumerate(parts):
-        cited = f'<span data-cite="{_safe(part)}">[{_safe(_named(part))}]</span>'
+        cited = f'<span data-cite="{_safe(part)}">[{_safe(_documents(part))}]</span>'
         parts[at] = cited if at % 2 else _safe(part)
     return "".join(parts)
 
@@ -90,3 +95,26 @@ def _as_html(line: str) -> str:
 def _safe(text: str) -> str:
     """Escape text for HTML that stands in Markdown, in a row of a table, too."""
     return html.escape(text).replace("`", "&#96;").replace("|", "&#124;")
+
+
+def markdown(value: Quantity) -> str:
+    """Return a value for a page: a span that opens, and carries its derivation."""
+    before, after = (f"`{part}`{{=html}}" if part else "" for part in _opening(value))
+    return f'[{before}{_shown(value)}{after}]{{.opens opens="{quote(value.origin.how)}"}}'
+
+
+def as_html(value: Quantity) -> str:
+    """Return a value for a notebook: a button that opens its note."""
+    before, after = _opening(value)
+    return f"<span>{before}{html.escape(_shown(value))}{after}</span>"
+
+
+def _shown(value: Quantity) -> str:
+    return value.text.replace(" ", "\u00a0")  # a number and its unit stay on one line
+
+
+def _opening(value: Quantity) -> tuple[str, str]:
+    """Return the HTML around the number that lets it open."""
+    origin = value.origin
+    lines = list(origin.note) or plain_lines(origin.how)
+    return opening(_shown(value), lines) if lines else ("", "")

@@ -1,20 +1,58 @@
-"""Bands around predictions: how far results of the same kind were from theirs, on the shelf.
-
-A band is made of published rows, each predicted without anything fitted to its series. Eight in
-ten rows of a new series shall lie in it. A new series is farther off than another row of an old
-one, so the limits are those of a larger part of the rows on record; `held` tests them.
-"""
+"""What an answer was asked of: its device, its estimate, and the bound of the same question."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
-from mlsim.engine.accuracy import Scored, shelf
-from mlsim.engine.recorded_scores import ALL, BorrowedScore, borrowed_scores
+from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, shelf
 from mlsim.hardware.relatives import LEVELS, NOBODY, Loan
+from mlsim.solvers.answer import Answer, Band
+from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.noted import that_matter
+
+
+def device_of(answer: Any) -> Any:
+    """Return the device of an answer, or each device of its system."""
+    return answer.device if hasattr(answer, "run") else answer.hardware
+
+
+def estimate_of(answer: Any) -> str:
+    """Return which estimate an answer is."""
+    holder = next(getattr(answer, each) for each in _HOLDERS if hasattr(answer, each))
+    return str(holder.estimate)
+
+
+# Where answers keep what was asked.
+_HOLDERS = ("configuration", "service", "run")
+
+
+def bound_of(answer: Answer) -> Any:
+    """Return the answer of the bound to the same question; of training, a time in s."""
+    from mlsim.solvers.forward import configuration, profile
+    from mlsim.solvers.serving.serving import Serving
+
+    if isinstance(answer, profile.Profile):
+        held = answer.configuration
+        known = configuration.Configuration.givable
+        return profile.solve(
+            held.model,
+            held.device,
+            batch_size=held.batch_size,
+            precision=held.precision,
+            estimate="bound",
+            check_memory=False,
+            given={name: value for name, value in held.given.items() if name in known},
+        )
+    if isinstance(answer, Serving):
+        return Serving(replace(answer.service, estimate="bound"), check_memory=False)
+    run: Any = answer.run  # type: ignore[attr-defined]
+    least = type(answer)(replace(run, estimate="bound"), check_memory=False)
+    return float(least.value("step_time"))
+
 
 # The shelf's kind for each kind of case that has one.
 KIND = {
@@ -38,7 +76,7 @@ ON_RECORD = 0.86
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class SpeedBand:
     """Limits of measured over predicted speed, and of which rows they are made."""
 
     least: float
@@ -49,22 +87,22 @@ class Band:
     def around(self, value: float) -> tuple[float, float]:
         """Return the lower and upper limit around a prediction.
 
-        >>> Band(0.5, 0.9, False, "").around(100.0), Band(0.5, 0.8, True, "").around(4.0)
+        >>> SpeedBand(0.5, 0.9, False, "").around(100.0), SpeedBand(0.5, 0.8, True, "").around(4.0)
         ((50.0, 90.0), (5.0, 8.0))
         """
         if self.times:
             return value / self.most, value / self.least
         return value * self.least, value * self.most
 
-    def wider(self, kind: str, loans: Iterable[Loan]) -> Band:
+    def wider(self, kind: str, loans: Iterable[Loan]) -> SpeedBand:
         """Return it for a kind of case whose constants were borrowed."""
         found = lent(KIND[kind], (self.least, self.most), loans)
         least, most = self.least * found.least, self.most * found.most
-        return Band(least, most, self.times, self.words + found.words)
+        return SpeedBand(least, most, self.times, self.words + found.words)
 
 
 @cache
-def band(kind: str, metric: str, estimate: str) -> Band | None:
+def band(kind: str, metric: str, estimate: str) -> SpeedBand | None:
     """Return the band of a kind of case and an estimate; None without enough rows.
 
     >>> found = band("decode", "decode_tokens_per_s_total", "calibrated")
@@ -77,7 +115,7 @@ def band(kind: str, metric: str, estimate: str) -> Band | None:
     if not _enough(rows):
         return None
     least, most = _limits(rows, estimate)
-    return Band(
+    return SpeedBand(
         least=least,
         most=most,
         times=metric in TIMES,
@@ -206,3 +244,110 @@ def quantile(ordered: list[float], share: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+# Of each result that has a band: the kind of case whose band it is, and whether it is a time.
+_RESULTS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
+    "Profile": {"latency": ("cnn_infer", True), "throughput": ("cnn_infer", False)},
+    "Serving": {
+        "time_to_first_token": ("prefill", True),
+        "time_per_output_token": ("decode", True),
+        "generation_latency": ("decode", True),
+        "user_token_rate": ("decode", False),
+        "decode_throughput": ("decode", False),
+        "output_throughput": ("decode", False),
+    },
+    "Training": {"step_time": ("train_lm", True), "token_rate": ("train_lm", False)},
+    "NetworkTraining": {"step_time": ("", True), "throughput": ("", False)},
+}
+_A_TIME, _A_RATE = "latency_s", "rate"
+
+
+def band_of(answer: Answer, name: str) -> Band | None:
+    """Return the band around a result; None where none is known.
+
+    None is known of other estimates, of sizes, and of rates that were given.
+    """
+    result = _RESULTS.get(type(answer).__name__, {}).get(name)
+    if result is None or estimate_of(answer) != CALIBRATED or _given(answer):
+        return None
+
+    case, is_time = result
+    found = _of_networks() if not case else _of_cases(case)
+    if found is None:
+        return None
+    least, most, words = found
+    shelf = KIND[case] if case else "networks"
+    wide = lent(shelf, (least, most), mattering(answer, name))
+    least, most, words = least * wide.least, most * wide.most, words + wide.words
+    value = answer.value(name)
+    low, high = (value / most, value / least) if is_time else (value * least, value * most)
+    return _within_bound(answer, name, Band(low, high, words), is_time=is_time)
+
+
+def mattering(answer: Answer, name: str) -> tuple[Loan, ...]:
+    """Return the loans of an answer that decide at least a tenth of a result's time."""
+    if not answer.loans:
+        return ()
+    causes = answer.causes_behind(name).items()
+    # Of many points, as much as it is of any.
+    most = {cause: float(getattr(share, "max", lambda: share)()) for cause, share in causes}  # noqa: B023
+    return that_matter(answer.loans, most)
+
+
+def _given(answer: Any) -> bool:
+    """Tell whether no row is like it: quantities were given, or activations stay on chip.
+
+    Nor is any published row one of fine-tuning with adapters, or of a service with a cache of
+    prefixes, speculation, offload or adapters, nor of a service on several nodes.
+    """
+    held = next(
+        getattr(answer, each)
+        for each in ("configuration", "service", "run")
+        if hasattr(answer, each)
+    )
+    tuned = getattr(getattr(held, "recipe", None), "adapters", None)
+    switched = getattr(getattr(held, "switches", None), "on", False)
+    told = ("keeps", "beyond_one_node")
+    return bool(held.given or tuned or switched) or any(getattr(held, each, False) for each in told)
+
+
+def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Band:
+    """Return the band without what no program could reach."""
+    if answer.shape:
+        return wide
+
+    found = bound_of(answer)
+    if isinstance(found, float):  # of training, the time of a step
+        if not is_time:
+            return wide
+        limit = found
+    else:
+        limit = float(found.value(name))
+    if is_time:
+        return Band(max(wide.low, limit), wide.high, wide.words)
+    return Band(wide.low, min(wide.high, limit), wide.words)
+
+
+@cache
+def _of_cases(case: str) -> tuple[float, float, str] | None:
+
+    found = band(case, _A_RATE, CALIBRATED)
+    return None if found is None else (found.least, found.most, _words(found.words))
+
+
+def _words(words: str) -> str:
+    return words.removeprefix("band: ")
+
+
+@cache
+def _of_networks() -> tuple[float, float, str]:
+    """Return measured over predicted speed of published training of networks."""
+    from mlsim.measured.training import network_steps
+
+    speeds = sorted(
+        row.value / row.train(CALIBRATED).value("throughput") for row in network_steps()
+    )
+    outside = (1 - SHARE) / 2
+    words = f"{SHARE:.0%} of {len(speeds)} published rows of training of networks, none fitted"
+    return quantile(speeds, outside), quantile(speeds, 1 - outside), words
