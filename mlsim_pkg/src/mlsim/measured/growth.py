@@ -207,7 +207,7 @@ def growth_of(
     InvalidValueError
         If fewer than three points are left.
 
-    >>> from mlsim.measured.language_models import language_models
+    >>> from mlsim.measured import language_models
     >>> growth_of(language_models(), "tokens").factor > 1
     True
     """
@@ -228,7 +228,7 @@ def records(table: pandas.DataFrame, column: str) -> pandas.DataFrame:
     UnknownNameError
         If the table has no such column.
 
-    >>> from mlsim.measured.language_models import language_models
+    >>> from mlsim.measured import language_models
     >>> records(language_models(), "parameters")["name"].to_list()[:3]
     ['GPT-1', 'BERT-Large', 'GPT-2 XL (1.5B)']
     """
@@ -249,7 +249,7 @@ def years(table: pandas.DataFrame) -> pandas.Series[float]:
     UnknownNameError
         If it has neither a column "month" nor "year".
 
-    >>> from mlsim.measured.language_models import language_models
+    >>> from mlsim.measured import language_models
     >>> float(round(years(language_models())["chinchilla"], 3))
     2022.208
     """

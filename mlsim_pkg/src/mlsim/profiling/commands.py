@@ -1,4 +1,4 @@
-"""The exact commands that profile a script, for a device and a tool."""
+"""The exact commands that profile a script; `data/profilers/tools.toml` has their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The roof over a measured kernel: which device, which peak for its mix, which ceilings below."""
+"""The roof over a measured kernel, and what to try first with a kernel below it.
+
+Which device, which peak for its mix of data paths, which ceilings below; what each remedy would buy
+is computed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stopwatch: wall, user, system and waiting time, of one run or of several.
+"""A stopwatch, what repeated measurements say, and the tasks that decide how long a program takes.
 
 A clock on the wall says how long a run took. The operating system says how much of that its
 cores worked, in the program's own code and in the system's. What is left is waiting: for a
@@ -10,6 +10,16 @@ is the figure.
     ...     total = sum(range(10_000))
     >>> watch.last.wall > 0
     True
+
+Times of a computer are not normal: most are close to the least, a few are far above it. The
+median does not follow those few. The interval around it is made of the values themselves: the
+true median lies outside the k-th least and the k-th greatest of n with the chance that fewer
+than k of n coins show heads, on either side. Coins must not know of one another. Values that
+follow each other on one machine do: it drifts, and the next minute finds another median.
+`Spread.across` is for values from stretches of time, and its interval reaches beyond them.
+
+`Trace` records tasks of a program that runs, in any of its threads; `critical_path` takes those,
+or tasks that somebody wrote down, and finds the longest chain.
 """
 
 from __future__ import annotations

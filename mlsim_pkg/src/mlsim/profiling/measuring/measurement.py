@@ -1,4 +1,4 @@
-"""What a measurement of a machine found: figures with their spread, and what was left out."""
+"""What a measurement of a machine found, what was left out, and the file of a device made of it."""
 
 from __future__ import annotations
 

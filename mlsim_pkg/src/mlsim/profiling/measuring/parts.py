@@ -1,8 +1,13 @@
-"""Kernels in C: a triad over three arrays, and multiply-adds on numbers in registers.
+"""What a round measures of a processor: memory, registers, the start of a call, and a disk.
 
-The source is written to a temporary folder, compiled for this processor and loaded. Nothing
-is installed. Threads are Python's: a call leaves the interpreter while it runs, so several
-run at once, with any compiler.
+Memory is gone through by working sets from a few kilobytes to far beyond caches. Each worker has
+three arrays of its own within its share. Bytes are counted as STREAM counts them: 24 for each
+element, two numbers read and one written, whatever else a cache moves. No product of matrices
+reaches the ceilings of registers, since it must also fetch its numbers.
+
+The kernels in C stand in `data/profilers/kernels.c`. They are compiled into a temporary folder for
+this processor, and loaded; nothing is installed. Threads are Python's: a call leaves the
+interpreter while it runs, so several run at once, with any compiler.
 """
 
 from __future__ import annotations

@@ -9,8 +9,15 @@ stretches differ too much is no ceiling.
 
 Two things slow all stretches alike, so no spread shows them, and another run differs by them. A
 product that is timed before it is warm is one: see `samples`. A program that works beside
-it all the time is the other: samples from which it took a core are not counted (`waiting`), and
-what has no other sample in a stretch is no ceiling.
+it all the time is the other: samples from which it took a core are not counted, and what
+has no other sample in a stretch is no ceiling.
+
+Levels of memory come from a curve: how fast a working set of each size is gone through. While it
+fits in a cache, its rate does not depend on its size; where it no longer fits, the rate falls to
+that of the next level. The fewest flat parts that explain this staircase are its levels. A cache
+that gives up what was used longest ago stops helping at once when the set outgrows it. One that
+gives up anything still keeps a part: of a set a quarter larger, four fifths. There the rate has
+gone about a third of the way down, on a logarithmic scale, and so a level is said to end there.
 """
 
 from __future__ import annotations

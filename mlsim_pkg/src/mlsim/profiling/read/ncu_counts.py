@@ -1,4 +1,10 @@
-"""Operations and bytes of one launch from its metrics, and what can't be known without others."""
+"""Operations and bytes of one launch from Nsight Compute's metrics, and what can't be known.
+
+Scalar work: an instruction of one thread is one operation, a fused multiply-add two. Half precision
+works on pairs, so Nsight Compute's own roofline counts it twice over (its derived metrics end in
+_x2 and _x4). Tensor cores: `sm__ops_path_tensor_*` are operations already;
+`sm__inst_executed_pipe_tensor` are instructions of a warp, whose size differs by kind.
+"""
 
 from __future__ import annotations
 

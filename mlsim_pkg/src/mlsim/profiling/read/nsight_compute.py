@@ -1,6 +1,7 @@
 """Nsight Compute: what `ncu --csv` prints, long (a row a metric) or wide (a row a launch).
 
-The page "details" names some metrics in words; a summary has the mean of several launches.
+The page "details" names some metrics in words; a summary has the mean of several launches. What it
+prints without --csv is a page, too: a heading for each launch, metrics in columns below it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Nsight Systems: what `nsys stats` prints, as CSV or in columns, one report or several.
 
 Summaries of kernels, copies and calls, and the trace of all GPU activity. What nvprof printed as
-CSV is read too: it has the same columns, and a row of units.
+CSV is read too: it has the same columns, and a row of units. An export to SQLite is opened
+read-only and within a limit of steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Work of PyTorch operators from the shapes that a trace recorded."""
+"""Operators of PyTorch: those of a trace, and the table of `prof.key_averages().table()`.
+
+A trace has the shapes from which work is counted, and the time of what each operator started. The
+table has times, memory, and the work that PyTorch counted.
+"""
 
 from __future__ import annotations
 
@@ -249,7 +253,7 @@ _FLOPS = re.compile(r"Total ([KMGTP]?)FLOPs?$", re.IGNORECASE)
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _DEVICES = ("CUDA", "XPU", "MTIA", "PrivateUse1", "HPU", "NPU")
 _ANOTHER = "Another table stands below the first one in the file; the first is read."
-_WORK, _NO_BYTES = "Total FLOPs", "the table counts no bytes of memory traffic"
+_NO_BYTES = "the table counts no bytes of memory traffic"
 _BESIDE = "work stands beside the operator that starts this one; see `operators`"
 _LITTLE = "PyTorch counts operations of mm, addmm, bmm, baddbmm, conv2d, add and mul alone"
 
@@ -340,13 +344,18 @@ class _Cells:
         calls, shape = self.cells.get("# of Calls", ""), self.cells.get("Input Shapes", "")
         if not calls.replace(",", "").isdigit():
             raise DataFileError(f"{self.where}: # of Calls is {calls!r}, no whole number.")
+        sources, missing = {"seconds": column}, {"dram": _NO_BYTES}
+        if work is None:
+            missing["flops"] = why
+        else:
+            sources["any"] = "Total FLOPs"
         return MeasuredKernel(
             self.cells["Name"],
             int(calls.replace(",", "")),
             time,
             {} if work is None else {"any": work},
-            sources={"seconds": column} if why == _BESIDE else {"seconds": column, "any": _WORK},
-            missing={"dram": _NO_BYTES} if work is not None else {"flops": why, "dram": _NO_BYTES},
+            sources=sources,
+            missing=missing,
             facts={"shape": shape} if shape else {},
             kind=kind,
         )

@@ -1,4 +1,9 @@
-"""Counters of `perf stat` as a profile of one program: its work, bytes and time."""
+"""What `perf stat` prints of a program, as text, with -x or with --json, and what follows from it.
+
+Counters say what a clock can't: how many cycles the cores ran, how many instructions they finished,
+how often the last cache had to ask main memory. As a profile it is one program: its work, bytes and
+time.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""What `nvidia-smi` prints: its table, `--query-gpu ... --format=csv`, and `dmon`.
+"""What `nvidia-smi` and `time` print.
+
+Of nvidia-smi its table, `--query-gpu ... --format=csv`, and `dmon`.
 
 How much of the memory is in use, how busy the GPU is, and what it draws. "Busy" means that a
-kernel ran at all in the time before; it does not say how much of the GPU the kernel used.
+kernel ran at all in the time before; it does not say how much of the GPU the kernel used. Of time
+what bash, zsh, GNU, POSIX and macOS make of it.
 """
 
 from __future__ import annotations

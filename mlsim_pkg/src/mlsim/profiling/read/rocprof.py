@@ -1,6 +1,8 @@
 """rocprof and rocprofv3: CSV of statistics, traces and counters of AMD's GPUs.
 
-What a kernel's counters mean is in `rocprof_counts`.
+Counters of operations are those of CDNA (MI200 and later): instructions of a wavefront of 64, and
+blocks of 512 operations of the matrix cores. Bytes are rocprof's own sum, or follow from the
+requests of the L2 cache to memory, whose sizes are counted apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Tables in text: a header somewhere after other output, then rows, each whole or refused."""
+"""A file of a profiler as text, and the tables and numbers in it.
+
+A file may be gzipped, in whatever encoding; never more than a limit of it is read. What can't be a
+text is refused with what to do: a binary report has a command that exports it. A header stands
+somewhere after other output, then rows, each whole or refused. Numbers have thousands separators,
+units have prefixes, and both are as the user's locale has them.
+"""
 
 from __future__ import annotations
 
