@@ -29,15 +29,21 @@ from typing import Any
 from mlsim_course import bank
 from mlsim_grading.assignment import Assignment, make_assignment
 from mlsim_grading.class_lists import Roster, Student
-from mlsim_grading.commands import EXPORTS
 from mlsim_grading.decisions import LateRule, read_due, read_hand, read_overrides, write_hand
 from mlsim_grading.grade import Result, _result as grade_result
 from mlsim_grading.gradebook import Rules, export, gradebook_csv, make_gradebook
 from mlsim_grading.matching import Matcher
-from mlsim_grading.overview import alike_csv, find_alike, mistakes_csv, overview, questions_csv
+from mlsim_grading.overview import (
+    alike_table,
+    find_alike,
+    mistakes_table,
+    overview,
+    questions_table,
+)
 from mlsim_grading.process import Ran, run_notebook
 from mlsim_grading.report import publish_results
 from mlsim_grading.submissions import Handed
+from mlsim_grading.tables import csv_text
 from mlsim_grading.walls.choose import TRUST, NoWallsError, choose
 from mlsim_grading.walls.supervise import Limits
 
@@ -139,14 +145,15 @@ def gradebook(count: int) -> None:
         book = timed("gradebook", lambda: make_gradebook(results, made, rules))
         alike = timed("alike", lambda: find_alike(book, made))
         texts = timed("tables", lambda: {
-            "gradebook.csv": gradebook_csv(book), "questions.csv": questions_csv(book),
-            "mistakes.csv": mistakes_csv(book), "alike.csv": alike_csv(alike),
+            "gradebook.csv": gradebook_csv(book), "alike.csv": csv_text(alike_table(alike)),
+            "questions.csv": csv_text(questions_table(book)),
+            "mistakes.csv": csv_text(mistakes_table(book)),
         })  # fmt: skip
-        for kind in EXPORTS:
+        for kind in ("canvas", "moodle", "csv"):
             texts |= timed(f"export {kind}", lambda kind=kind: export(book, kind)).files
         texts["overview.html"] = timed("the instructor's page", lambda: overview(book, alike))
         timed("pages for students, written and swapped", lambda: publish_results(
-            book.results, names, made.title, home / "results", roster=made.roster, extra=texts
+            book.results, made, home / "results", extra=texts
         ))  # fmt: skip
         written = (home / "results" / "overview.html").stat().st_size
     assert len(book.entries) == count

@@ -30,11 +30,9 @@ from mlsim_grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
 from mlsim_grading.overview import (
     Alike,
     find_alike,
-    mistakes,
-    mistakes_csv,
+    mistakes_table,
     overview,
-    questions_csv,
-    tally,
+    questions_table,
 )
 from mlsim_grading.report import page
 from mlsim_grading.runner import fingerprint
@@ -264,21 +262,18 @@ def test_one_row_a_wrong_path_whatever_the_numbers_were() -> None:
     tried += [handed(task, name, None) for name in names[12:15]]
     tried += [handed(task, name) for name in names[15:18]]
     book = make_gradebook(tried, task)
-    own = [each for each in mistakes(book) if each.question == "boil"]
-    assert [(each.verdict, each.path, each.times) for each in own] == [
-        ("wrong path", 1, 12), ("not attempted", 0, 3), ("right", 0, 3),
+    said = "That is for one litre, not 2. This earns 50 % of the points."
+    assert [row[1:] for row in mistakes_table(book) if row[0] == "boil"] == [
+        ["wrong path", "1", "12", "66.7", "2", said],
+        ["not attempted", "", "3", "16.7", "0", ""], ["right", "", "3", "16.7", "4", ""],
     ]  # fmt: skip
-    assert own[0].points == 2
-    assert own[0].message == "That is for one litre, not 2. This earns 50 % of the points."
-    boil = tally(book)[0]
-    assert (boil.there, boil.blank, boil.right, boil.waiting) == (18, 3, 3, 0)
-    assert (tally(book)[2].waiting, tally(book)[2].mean) == (18, 0)
-    assert boil.mean == pytest.approx((12 * 2 + 3 * 4) / 18)
-    assert [rows(mistakes_csv(book))[0][each] for each in ("path", "percent")] == ["1", "66.7"]
-    assert rows(questions_csv(book))[0]["percent"] == "50.0"
+    # of 18 three are blank and three right: (12 * 2 + 3 * 4) / 18 of 4 points
+    _, boil, _, why = questions_table(book)
+    assert boil[2:9] == ["4", "18", "3", "3", "0", "2", "50.0"]
+    assert why[6:8] == ["18", "0"]
     empty = make_gradebook([], task)
-    assert [each.mean for each in tally(empty)] == [0, 0, 0]
-    assert mistakes(empty) == []
+    assert [row[7] for row in questions_table(empty)[1:]] == ["0", "0", "0"]
+    assert len(mistakes_table(empty)) == 1
 
 
 # ------------------------------------------------------------------ alike
@@ -365,7 +360,7 @@ def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
     assert not re.search("<script|\x1b", shown)
     assert "&lt;script&gt;" in shown
     for part in ('lang="en"', "default-src 'none'", "color-scheme: light dark", 'role="img"',
-                 "<caption>", ">open<", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
+                 "<caption>", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
         assert part in shown
     assert not re.search(r"(?:src|href)=", shown)
 
@@ -395,12 +390,12 @@ def test_the_page_of_a_small_class_by_hand() -> None:
     assert f"Students by percent of the points. {'; '.join(words)}." in shown
     for (part,) in cases("class_page.toml"):
         assert part in shown
-    assert cells(shown, "Boil") == [["5", "0", "2", "2.4", "4", "0.80"]]
-    assert cells(shown, "Cool") == [["5", "0", "4", "1.6", "2", "0.63"]]
-    assert cells(shown, "Why") == [["5", "0", "1", "3", "3", ""]]
+    assert cells(shown, "Boil") == [["4", "5", "0", "2", "0", "2.4", "60.0", "0.80"]]
+    assert cells(shown, "Cool") == [["2", "5", "0", "4", "0", "1.6", "80.0", "0.63"]]
+    assert cells(shown, "Why") == [["3", "5", "0", "1", "4", "3", "100.0", ""]]
     path, far = cells(shown, "boil")
     assert path[-1] == "That is for one litre, not 2. This earns 50 % of the points."
-    assert far[:3] == ["wrong", "1", "20"]
+    assert far[:4] == ["wrong", "", "1", "20.0"]
     assert cells(shown, "why") == []  # nobody's mistake
     assert cells(shown, "Ada") == [["6", "67", "", "1", "", "why", ""]]
     assert cells(shown, "Kurt") == [["9", "100", "", "1", "why", "", ""]]

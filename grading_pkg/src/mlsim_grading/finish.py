@@ -41,10 +41,17 @@ from mlsim_grading.grade import (
 )
 from mlsim_grading.gradebook import Gradebook, Rules, export, gradebook_csv, make_gradebook
 from mlsim_grading.matching import as_known
-from mlsim_grading.overview import alike_csv, find_alike, mistakes_csv, overview, questions_csv
+from mlsim_grading.overview import (
+    alike_table,
+    find_alike,
+    mistakes_table,
+    overview,
+    questions_table,
+)
 from mlsim_grading.process import named
 from mlsim_grading.report import publish_results
 from mlsim_grading.submissions import find_submissions
+from mlsim_grading.tables import csv_text
 from mlsim_grading.walls.choose import TRUST, choose
 from mlsim_grading.walls.supervise import Limits
 
@@ -97,8 +104,9 @@ def run(options: argparse.Namespace) -> int:
     notes = list(dict.fromkeys(note for each in exported for note in each.notes))
     alike = find_alike(book, assignment)
     extra = {
-        "gradebook.csv": gradebook_csv(book), "questions.csv": questions_csv(book),
-        "mistakes.csv": mistakes_csv(book), "alike.csv": alike_csv(alike),
+        "gradebook.csv": gradebook_csv(book), "alike.csv": csv_text(alike_table(alike)),
+        "questions.csv": csv_text(questions_table(book)),
+        "mistakes.csv": csv_text(mistakes_table(book)),
         "overview.html": overview(book, alike, notes, len(passed)),
     }  # fmt: skip
     for each in exported:

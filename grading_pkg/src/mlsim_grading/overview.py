@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import itertools
-import math
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,70 +23,41 @@ from mlsim_exercises.markdown import plain_text
 from mlsim_grading.assignment import Assignment
 from mlsim_grading.grade import NOTHING, Result
 from mlsim_grading.gradebook import Entry, Gradebook
-from mlsim_grading.tables import csv_text, number, some
+from mlsim_grading.tables import number, some
 
 _FEW = 3  # below that, no correlation is told
 _BY_HAND = {"by hand", "override", "unmarked"}  # verdicts that no program gave
 _WRONG = {"wrong", "order of magnitude", "wrong unit"}
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How a question went, of those who handed in."""
-
-    question: str
-    title: str
-    of: int
-    there: int  # who handed in
-    blank: int
-    right: int  # with all points
-    waiting: int  # texts that nobody has marked
-    mean: float  # points, of those that are marked
-    fits: float | None  # correlation of its points with those of all others, None if too few
-
-    @property
-    def share(self) -> float:
-        """The share of the points that was earned."""
-        return self.mean / self.of
+Rows = list[list[str]]  # a head, and a row for each thing
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """How often a verdict was given to a question; `path` is the wrong path, or 0."""
-
-    question: str
-    verdict: str
-    path: int
-    times: int
-    share: float  # of those who handed in
-    points: float
-    message: str
-
-
-def tally(book: Gradebook) -> list[Tally]:
-    """Return how each question went."""
+def questions_table(book: Gradebook) -> Rows:
+    """Return how each question went, of those who handed in."""
     there = [each for each in book.entries if each.result is not None and not each.result.failed]
-    found = []
+    rows = [[
+        "question", "title", "of", "handed in", "blank", "all points", "to be marked",
+        "mean points", "percent", "correlation with the rest",
+    ]]  # fmt: skip
     for index, question in enumerate(book.questions):
         exercise = question.exercise
         marks = [each.marks[index] for each in there]
-        decided = [
-            (each, mark) for each, mark in zip(there, marks, strict=True) if mark.kind != "unmarked"
-        ]
-        own = [mark.points for _, mark in decided]
+        decided = [each for each in there if each.marks[index].kind != "unmarked"]
+        own = [each.marks[index].points for each in decided]
         rest = [
             sum(mark.points for mark in each.marks) - points
-            for (each, _), points in zip(decided, own, strict=True)
+            for each, points in zip(decided, own, strict=True)
         ]
-        found.append(
-            Tally(
-                exercise.id, exercise.title, exercise.points, len(there),
-                sum(mark.kind == "not attempted" for mark in marks),
-                sum(mark.points >= mark.of for mark in marks), len(marks) - len(own),
-                fmean(own) if own else 0.0, _fits(own, rest),
-            )
-        )  # fmt: skip
-    return found
+        mean, fits = fmean(own) if own else 0.0, _fits(own, rest)
+        rows.append([
+            exercise.id, exercise.title, str(exercise.points), str(len(there)),
+            str(sum(mark.kind == "not attempted" for mark in marks)),
+            str(sum(mark.points >= mark.of for mark in marks)), str(len(marks) - len(own)),
+            number(mean), f"{100 * mean / exercise.points:.1f}",
+            "" if fits is None else f"{fits:.2f}",
+        ])  # fmt: skip
+    return rows
 
 
 def _fits(one: Sequence[float], other: Sequence[float]) -> float | None:
@@ -97,13 +68,13 @@ def _fits(one: Sequence[float], other: Sequence[float]) -> float | None:
         return None
 
 
-def mistakes(book: Gradebook) -> list[Mistake]:
-    """Return the verdicts of each question, the most frequent first.
+def mistakes_table(book: Gradebook) -> Rows:
+    """Return the verdicts of each question, the most frequent first, a row for each wrong path.
 
     A wrong path is told in the words of the question's first version.
     """
     there = [each for each in book.entries if each.result is not None and not each.result.failed]
-    found = []
+    rows = [["question", "verdict", "path", "times", "percent", "points", "message"]]
     for index, question in enumerate(book.questions):
         marks = [each.marks[index] for each in there]
         counted = Counter((mark.kind, mark.path) for mark in marks)
@@ -113,41 +84,12 @@ def mistakes(book: Gradebook) -> list[Mistake]:
             said = mark.message if kind in _WRONG else ""  # which holds nothing of the student's
             if path:
                 said = question.versions[0].because[path - 1]
-            share = times / len(there)
-            points = math.nan if kind in _BY_HAND else mark.points
-            found.append(Mistake(mark.question, kind, path, times, share, points, plain_text(said)))
-    return found
-
-
-def questions_csv(book: Gradebook) -> str:
-    """Return how each question went, as a table."""
-    head = [
-        "question", "title", "of", "handed in", "blank", "all points", "to be marked",
-        "mean points", "percent", "correlation with the rest",
-    ]  # fmt: skip
-    rows = [
-        [
-            each.question, each.title, str(each.of), str(each.there), str(each.blank),
-            str(each.right), str(each.waiting), number(each.mean), f"{100 * each.share:.1f}",
-            "" if each.fits is None else f"{each.fits:.2f}",
-        ]
-        for each in tally(book)
-    ]  # fmt: skip
-    return csv_text([head, *rows])
-
-
-def mistakes_csv(book: Gradebook) -> str:
-    """Return how often each verdict was given, as a table."""
-    head = ["question", "verdict", "path", "times", "percent", "points", "message"]
-    rows = [
-        [
-            each.question, each.verdict, str(each.path or ""), str(each.times),
-            f"{100 * each.share:.1f}", "" if math.isnan(each.points) else number(each.points),
-            " ".join(each.message.split()),
-        ]
-        for each in mistakes(book)
-    ]  # fmt: skip
-    return csv_text([head, *rows])
+            rows.append([
+                mark.question, kind, str(path or ""), str(times), f"{100 * times / len(there):.1f}",
+                "" if kind in _BY_HAND else number(mark.points),
+                " ".join(plain_text(said).split()),
+            ])  # fmt: skip
+    return rows
 
 
 _LONG = 60  # characters of a text: shorter ones may be alike by chance
@@ -267,16 +209,17 @@ def _fitting(
             yield index, versions
 
 
-def alike_csv(found: Sequence[Alike]) -> str:
+def alike_table(found: Sequence[Alike]) -> Rows:
     """Return what is alike, as a table."""
     rows = [[each.sign, "; ".join(each.students), ", ".join(each.questions)] for each in found]
-    return csv_text([["suspicion", "students", "questions"], *rows])
+    return [["suspicion", "students", "questions"], *rows]
 
 
 _BARS = 10  # of the histogram
 _WIDE, _HIGH = 640, 220  # of a figure
 _MOST_ROWS = 2000  # students whose rows are shown; the table has all
 _MOST_MISTAKES = 6  # of a question
+_NUMBER = re.compile(r"-?\d*\.?\d*")
 
 
 def overview(
@@ -291,16 +234,17 @@ def overview(
     passed
         How many files were no submissions; `not_graded.csv` lists them.
     """
-    tallies = tally(book)
     parts = [
         f"<h1>{_text(book.title)}: results</h1>",
         "<p>This page is for the instructor. It names students and shows what was asked.</p>",
         _summary(book),
         _needed(book, alike, exported, passed),
         "<h2>How the class did</h2>", _histogram(book),
-        "<h2>Questions</h2>", _questions(tallies),
-        "<h2>Mistakes</h2>", _mistakes(mistakes(book)),
-        _alike(alike),
+        "<h2>Questions</h2>",
+        _table("How each question went. The last column is the correlation of its points with those"
+               " of the other questions: near zero or below, look at the question.",
+               [row[1:] for row in questions_table(book)]),
+        "<h2>Mistakes</h2>", _mistakes(book), _alike(alike),
         "<h2>Students</h2>", _students(book),
     ]  # fmt: skip
     return document(f"{book.title}: results", "overview.css", parts)
@@ -405,86 +349,60 @@ def _histogram(book: Gradebook) -> str:
     )
 
 
-def _table(caption: str, head: str, rows: Iterable[Sequence[object]]) -> str:
-    """Return a table whose first cells head their rows; columns of numbers have a # in `head`."""
-    columns = head.split("; ")
-    kinds = [' class="n"' if each.endswith("#") else "" for each in columns]
-    first = "".join(
-        f'<th scope="col"{kind}>{_text(name.removesuffix(" #"))}</th>'
-        for name, kind in zip(columns, kinds, strict=True)
-    )
-    body = "\n".join(
-        "<tr>"
-        f'<th scope="row">{_text(row[0])}</th>'
-        + "".join(
-            f"<td{kind}>{_text(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    said = _text(caption)
+def _table(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first row heads it, and whose first cells head their rows."""
+    columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(rows[0])
+    numbers = [all(map(_NUMBER.fullmatch, column)) for column in columns]
+    kinds = [' class="n"' if each else "" for each in (False, *numbers[1:])]
+    lines: list[str] = []
+    for row in rows:
+        tag, scope = ("td", "row") if lines else ('th scope="col"', "col")
+        cells = [
+            f"<{tag}{kind}>{_text(cell)}</{tag[:2]}>"
+            for cell, kind in zip(row[1:], kinds[1:], strict=True)
+        ]
+        lines.append(f'<tr><th scope="{scope}">{_text(row[0])}</th>{"".join(cells)}</tr>')
+    said, body = _text(caption), "\n".join(lines[1:])
     return (
         f'<div class="scroll" role="region" aria-label="{said}" tabindex="0"><table>'
-        f"<caption><span>{said}</span></caption>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}\n</tbody>"
-        "</table></div>"
+        f"<caption><span>{said}</span></caption>\n<thead>{lines[0]}</thead>\n"
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 
-def _questions(tallies: Sequence[Tally]) -> str:
-    head = "Question; Handed in #; Blank #; All points #; Mean #; Of #; With the rest #"
-    rows = [
-        [each.title, each.there, each.blank, each.right,
-         "open" if 0 < each.there == each.waiting else number(each.mean), each.of,
-         "" if each.fits is None else f"{each.fits:.2f}"]
-        for each in tallies
-    ]  # fmt: skip
-    return _table(
-        "How each question went. The last column is the correlation of its points with those of"
-        " the other questions: near zero or below, look at the question.", head, rows,
-    )  # fmt: skip
-
-
-def _mistakes(found: Sequence[Mistake]) -> str:
-    head = "Question; Verdict; Students #; Percent #; What they were told"
-    shown: dict[str, int] = {}
-    rows = []
-    for each in found:
-        if each.verdict in {"right", *_BY_HAND}:
-            continue
-        shown[each.question] = shown.get(each.question, 0) + 1
-        if shown[each.question] <= _MOST_MISTAKES:
-            credit = f" ({number(each.points)} points)" if each.points > 0 else ""
-            rows.append([each.question, each.verdict + credit, each.times,
-                         f"{100 * each.share:.0f}", each.message])  # fmt: skip
+def _mistakes(book: Gradebook) -> str:
+    head, *found = mistakes_table(book)
+    shown: Counter[str] = Counter()
+    rows = [head]
+    for row in found:
+        shown[row[0]] += row[1] not in {"right", *_BY_HAND}
+        if row[1] not in {"right", *_BY_HAND} and shown[row[0]] <= _MOST_MISTAKES:
+            rows.append(row)
     return _table(
         "Mistakes by question, a row for each wrong path whatever the numbers were. The words are"
-        " those of the first version.", head, rows,
+        " those of the first version.", rows,
     )  # fmt: skip
 
 
 def _alike(alike: Sequence[Alike]) -> str:
     if not alike:
         return ""
-    rows = [[each.sign, ", ".join(each.students), ", ".join(each.questions)] for each in alike]
     return (
         "<h2>Alike</h2>\n<p>A suspicion, no verdict: students learn together, and a common source"
         " makes work alike, too. No point depends on it. Look at the notebooks, and ask.</p>\n"
-        + _table("Submissions that are alike", "Sign; Students; Questions", rows)
+        + _table("Submissions that are alike", alike_table(alike))
     )
 
 
 def _students(book: Gradebook) -> str:
-    head = (
-        "Student; Points #; Percent #; Taken off #; Submissions #; Set by hand; To be marked; Notes"
-    )
+    head = ["student", "points", "percent", "taken off", "submissions", "set by hand",
+            "to be marked", "notes"]  # fmt: skip
     rows = [
         [each.student, number(each.points), f"{each.percent:.0f}",
-         number(each.taken_off) if each.taken_off else "", each.attempts,
+         number(each.taken_off) if each.taken_off else "", str(each.attempts),
          ", ".join(each.changed), ", ".join(each.open), "; ".join(each.notes)]
         for each in book.entries[:_MOST_ROWS]
     ]  # fmt: skip
     more = len(book.entries) - len(rows)
-    caption = (
-        f"Each student; gradebook.csv has {f'these and {more} more' if more > 0 else 'the same'}"
-    )
-    return _table(caption, head, rows)
+    same = f"these and {more} more" if more > 0 else "the same"
+    return _table(f"Each student; gradebook.csv has {same}", [head, *rows])

@@ -2,16 +2,13 @@
 
 | what | where |
 |---|---|
-| chapters that the book doesn't list, the book's own rules, exercise files | `chapter_rules` |
-| labels, references, citations | `sources` |
-| entries of the bibliography: twice, unused | `bibliography` |
+| labels, references, citations, entries of the bibliography | `sources` |
+| chapters that the book doesn't list, the book's own rules, exercise files | `sources` |
 | numbers | `numbers` |
 | notebooks | `render.notebooks` |
-| ids, links, alternative texts, headings, requests to others | `built_site` |
-| valid HTML | `html_faults` |
-| spelling of the glossary's terms | `term_spelling` |
-| links to other servers, on request | `external_links` |
-| what a genuine Quarto would do otherwise | `run.quarto_inline`, `quarto_rules` |
+| ids, links, headings, requests, valid HTML, spelling of terms | `built_site` |
+| links to other servers, on request | `built_site` |
+| what a genuine Quarto would do otherwise | `run`, `quarto` |
 """
 
 from __future__ import annotations

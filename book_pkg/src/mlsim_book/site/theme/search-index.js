@@ -1,5 +1,5 @@
 // Answers a search from the book's index, of which it loads the parts that a query needs:
-// search_index.py says how they are made, and what a word is. No module and no
+// search.py says how they are made, and what a word is. No module and no
 // `fetch`, so that it works from disk, too.
 (function () {
   const HERE = new URL(".", document.currentScript.src);
