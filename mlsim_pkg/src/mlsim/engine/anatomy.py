@@ -8,12 +8,12 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.parameters import check, validate
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.anatomy import limits
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.solvers.anatomy.layers import View
 from mlsim.solvers.anatomy.limits import TrainingTime, time_of_epochs
-from mlsim.solvers.inputs import check_estimate, check_flag, validate
 from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.language import graph as graph_of
 from mlsim.workloads.language import Transformer
@@ -86,12 +86,10 @@ def anatomy(
     [(6, 24, 24), (6, 24, 24), (6, 12, 12)]
     """
     # Who trains a language model lets it guess after each token, who reads a prompt once.
-    found, graph = _graph(
-        model, shape, tokens, example, all_logits=check_flag("training", training)
-    )
+    found, graph = _graph(model, shape, tokens, example, all_logits=check("training", training))
     if precision is None:
         precision = found.precision if isinstance(found, ModuleNetwork) else "fp32"
-    check_estimate(estimate)
+    check("estimate", estimate)
     if isinstance(batch_size, (list, tuple, range)):
         raise InvalidValueError(f"an anatomy has one batch_size, not several: {batch_size!r}.")
     return Anatomy(

@@ -10,8 +10,8 @@ from typing import Any
 
 from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, shelf
 from mlsim.hardware.relatives import LEVELS, NOBODY, Loan
+from mlsim.parameters import CALIBRATED
 from mlsim.solvers.answer import Answer, Band
-from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.noted import that_matter
 
 

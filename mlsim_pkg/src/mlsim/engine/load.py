@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim.engine.keywords import service_of, with_prefixes
+from mlsim.engine.serve import configuration, switched
 from mlsim.errors import InvalidValueError, WrongKindError, need
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check, validate
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.asked import Loaded, one_arrival
 from mlsim.solvers.arrivals.loaded import LoadedService
+from mlsim.solvers.serving.checks import requested
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
@@ -29,7 +30,8 @@ from mlsim.workloads.requests import (
     Speculation,
     lengths,
 )
-from mlsim.workloads.traces import read_trace
+from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.traces import cached_tokens, read_trace
 from mlsim.zoo import resolve
 
 
@@ -157,7 +159,6 @@ def load(
     >>> round(loaded.steady.value("saturation_rate"))
     81
     """
-    keywords = dict(locals())
     need("numpy", "a service under load", "arrays")
     where = resolve.cluster(hardware)
     rule = limited(find_scheduler(scheduler), running_limit, tokens_per_step)
@@ -188,30 +189,61 @@ def load(
     served = resolve.transformer(model)
     if coming.lengths and coming.mean_prompt + coming.mean_output <= served.context:
         coming = coming.within(served.context)
-    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
-    keywords |= {
-        "hardware": where,
-        "model": served,
-        "batch_size": data_parallel,
-        # How long prompts and answers are is for the requests to say.
-        "prompt_tokens": 1,
-        "output_tokens": 1,
-        "block_tokens": rule.block_tokens,
-        "chunk_tokens": rule.tokens_per_step,
-        "prefix_share": share,
-    }
-    if software is None and estimate == CALIBRATED:
-        keywords["software"] = rule.software
+    coming, share = _with_prefixes(coming, prefix_share, prefix_blocks, trace)
     if not served.decoder:
         raise WrongKindError(
             f"{served.name} is an encoder: it generates nothing. Engine.serve tells its pass."
         )
-    asked = service_of(keywords)
+    of = configuration(
+        served,
+        where,
+        (precision, weights, activations, kv_cache),
+        Parallelism(
+            tensor=tensor_parallel,
+            pipeline=pipeline_parallel,
+            data=data_parallel,
+            context=context_parallel,
+            expert=expert_parallel,
+        ),
+        estimate=estimate,
+        software=rule.software if software is None and estimate == CALIBRATED else software,
+        expert_imbalance=expert_imbalance,
+    )
+    asked = requested(
+        of,
+        batch_size=data_parallel,
+        # How long prompts and answers are is for the requests to say.
+        prompt_tokens=1,
+        output_tokens=1,
+        block_tokens=rule.block_tokens,
+        chunk_tokens=rule.tokens_per_step,
+        reserve=reserve,
+        given=given,
+        **switched((share, prefix_count), speculation, offload, (adapters, adapter_count)),
+    )
     if prefill is None:
         return LoadedService(Loaded(asked, coming, rule, pace))
     from mlsim.engine.split import split_loaded
 
     return split_loaded(asked, prefill, coming, rule, rate=pace)
+
+
+def _with_prefixes(
+    coming: Requests, share: Any, blocks: int | None, trace: Path | str | None
+) -> tuple[Requests, Any]:
+    """Return requests that know which part of each prompt is cached, and the share of all."""
+    if isinstance(share, str) and share == "trace":
+        if trace is None:
+            raise InvalidValueError("prefix_share='trace' needs a trace, which is not given.")
+        found = replace(coming, prefix_tokens=cached_tokens(trace, len(coming), blocks))
+        return found, found.prefix_share
+    if blocks is not None:
+        raise InvalidValueError(
+            "prefix_blocks counts only with prefix_share='trace': of a share that is given, the "
+            "cache has what it has."
+        )
+    check("prefix_share", share)
+    return (coming.with_prefix(share) if share else coming), share
 
 
 # Arguments that count only where requests arrive in some of the ways, and why not in others.

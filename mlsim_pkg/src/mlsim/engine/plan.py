@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.bands import KIND, SpeedBand, band as find_band, lent as find_lent
-from mlsim.engine.keywords import SWITCHES, with_draft
 from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited
+from mlsim.engine.serve import switched
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.relatives import Loan
@@ -148,7 +148,6 @@ def plan(
     >>> print(found.best.service.device.name, found.best.replicas, found.best.fleet_price)
     NVIDIA H100 SXM 80 GB 1 2.69 USD/h
     """
-    keywords = dict(locals())
     need("numpy", "a plan", "arrays")
     check("estimate", estimate)
     served = resolve.transformer(model)
@@ -165,14 +164,14 @@ def plan(
         )
     rates = Prices(objective, provider, terms, price)
     rule = limited(find_scheduler(scheduler), running_limit)
-    if software is None and estimate == CALIBRATED:
-        keywords["software"] = rule.software
-    how = {name: keywords[name] for name in ("reserve", "estimate", "software", *SWITCHES)}
-    how |= {
+    how = {
         "model": served,
-        "speculation": with_draft(speculation),
+        "reserve": reserve,
+        "estimate": estimate,
+        "software": rule.software if software is None and estimate == CALIBRATED else software,
         "prompt_tokens": int(goals.prompt_tokens),
         "output_tokens": int(goals.output_tokens),
+        **switched((prefix_share, prefix_count), speculation, offload, (adapters, adapter_count)),
     }
     search = Search(
         how,

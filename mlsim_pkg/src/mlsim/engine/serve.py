@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.keywords import service_of
 from mlsim.hardware import Device
+from mlsim.parameters import check
 from mlsim.precision import Precision
+from mlsim.solvers.formats import formats
+from mlsim.solvers.serving.checks import configured, requested
 from mlsim.solvers.serving.fit import Question, Row, question, rows
 from mlsim.solvers.serving.fit_report import as_table, assumptions
+from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
+from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.requests import Offload, Speculation
 from mlsim.workloads.steps import Parallelism
@@ -150,14 +156,110 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    keywords = dict(locals())  # all that was asked, by name
-    keywords |= {"hardware": resolve.cluster(hardware), "model": resolve.transformer(model)}
-    asked = service_of(keywords)
+    where = configuration(
+        resolve.transformer(model),
+        resolve.cluster(hardware),
+        (precision, weights, activations, kv_cache),
+        Parallelism(
+            tensor=tensor_parallel,
+            pipeline=pipeline_parallel,
+            data=data_parallel,
+            context=context_parallel,
+            expert=expert_parallel,
+        ),
+        estimate=estimate,
+        software=software,
+        expert_imbalance=expert_imbalance,
+    )
+    asked = requested(
+        where,
+        batch_size=batch_size,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        block_tokens=block_tokens,
+        chunk_tokens=chunk_tokens,
+        reserve=reserve,
+        given=given,
+        **switched((prefix_share, prefix_count), speculation, offload, (adapters, adapter_count)),
+    )
     if prefill is None:
         return Serving(asked, check_memory=check_memory)
     from mlsim.engine.split import split_serving
 
     return split_serving(asked, prefill, check_memory=check_memory)
+
+
+def configuration(
+    model: Transformer,
+    hardware: Device | System | Cluster,
+    kinds: tuple[Any, Any, Any, Any],
+    parallelism: Parallelism,
+    *,
+    estimate: str,
+    software: str | None,
+    expert_imbalance: float | str,
+) -> Service:
+    """Return what all requests of a model on its devices share, checked once.
+
+    `kinds` are the formats of all, of weights, of activations and of the KV cache.
+
+    Raises
+    ------
+    MlsimError
+        As `serve`.
+    """
+    for name, size in parallelism.sizes.items():
+        if type(size) is not int:
+            check(name, size)  # True equals 1, and is no size
+    asked = (model, hardware, *kinds, parallelism, estimate, software, expert_imbalance)
+    try:
+        return _configured(*asked)
+    except TypeError:
+        # What can't be hashed is refused in words, or asked of once.
+        return _configured.__wrapped__(*asked)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _configured(model: Transformer, hardware: Any, *asked: Any) -> Service:
+    *kinds, parallelism, estimate, software, imbalance = asked
+    chosen = formats(
+        *kinds,
+        device=hardware if isinstance(hardware, Device) else hardware.device,
+        released=model.released,
+        stated=model.stated_format,
+    )
+    return configured(
+        model=model,
+        hardware=hardware,
+        formats=chosen,
+        parallelism=parallelism,
+        estimate=estimate,
+        software=software,
+        expert_imbalance=imbalance,
+    )
+
+
+def switched(
+    prefixes: tuple[Any, Any], speculation: Any, offload: Any, adapters: tuple[Any, Any]
+) -> dict[str, Any]:
+    """Return what is switched on by name, with the record of a draft; nothing if nothing is.
+
+    Prefixes have a share and a count, adapters a kind and a count.
+    """
+    share, count = prefixes
+    off = all(each is None for each in (count, speculation, offload, *adapters))
+    if off and type(share) is float and not share:
+        return {}
+    if isinstance(speculation, Speculation) and speculation.draft is not None:
+        speculation = replace(speculation, draft=resolve.transformer(speculation.draft))
+    return {
+        "prefix_share": share,
+        "prefix_count": count,
+        "speculation": speculation,
+        "offload": offload,
+        "adapters": adapters[0],
+        "adapter_count": adapters[1],
+    }
 
 
 def fit(

@@ -21,8 +21,8 @@ from mlsim.hardware.device_calibration import TILE, Calibration, calibration, un
 from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series
 from mlsim.hardware.measured_shares import LEAST_DEPTH, tiling
 from mlsim.hardware.relatives import relatives
+from mlsim.parameters import CALIBRATED
 from mlsim.software import Software, core_lanes, software
-from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 

@@ -10,7 +10,7 @@ from typing import Any
 from mlsim.equations import energy
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
-from mlsim.solvers.inputs import validate
+from mlsim.parameters import validate
 from mlsim.systems import Cluster, System
 from mlsim.units import to_base
 

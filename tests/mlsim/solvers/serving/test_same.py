@@ -14,8 +14,8 @@ from services import MEMORY, NODE, TIMES, llama
 
 from mlsim import Engine, Hardware, LoRA, Models
 from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
+from mlsim.parameters import parameter
 from mlsim.solvers import question
-from mlsim.solvers.inputs import ESTIMATES
 from mlsim.solvers.serving import serving as serving_module
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.steps import RESULTS
@@ -149,7 +149,7 @@ def values(serving: Serving) -> dict[str, Any]:
     return found | {"prefill": serving.prefill.value("latency")}
 
 
-@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("estimate", parameter("estimate").words)
 def test_any_service_is_as_if_asked_step_by_step(
     estimate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,11 @@ from inspect import signature
 from typing import Any
 
 from mlsim.errors import InvalidValueError, UnknownArgumentError, nearest, need, unknown_name
+from mlsim.parameters import COUNTS, check, validate
 from mlsim.precision import by_default, precision as find_precision
 from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.formats import formats
 from mlsim.solvers.forward.profile import IN_MEMORY, USUAL
-from mlsim.solvers.inputs import COUNTS, check_estimate, validate
 from mlsim.workloads.model import Network
 from mlsim.zoo import resolve, spaces
 
@@ -468,7 +468,7 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
 def _check_words(door: Door, several: Mapping[str, Any]) -> None:
     """Refuse formats and estimates that are none, before any row is asked."""
     for each in several.get("estimate", ()):
-        check_estimate(each if isinstance(each, str) else repr(each))
+        check("estimate", each if isinstance(each, str) else repr(each))
     for name in _FORMATS:
         for each in several.get(name, ()):
             if each is None or (name == "activations" and door.name in ("solve", "gemm")):

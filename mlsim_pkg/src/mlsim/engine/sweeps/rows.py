@@ -20,11 +20,11 @@ from mlsim.errors import (
     need,
     unknown_name,
 )
+from mlsim.parameters import BARE
 from mlsim.quantities import term
 from mlsim.solvers import question as asked_of
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 from mlsim.solvers.causes import DECIDING
-from mlsim.solvers.inputs import BARE
 from mlsim.solvers.noted import told
 from mlsim.solvers.serving.checks import OUTPUT_TOKENS, too_long
 from mlsim.solvers.training.checks import Asked, comes_out_even, parallelism_of

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import Equation, equations_of, roofline
 from mlsim.equations.roofline import throughput
 from mlsim.errors import DoesNotFitError, InvalidValueError
+from mlsim.parameters import validate
 from mlsim.solvers.anatomy.layers import View
 from mlsim.solvers.answer import Report
 from mlsim.solvers.explain import Explanation, solved
-from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.units import held, text
 from mlsim.values.attributes import result

@@ -17,6 +17,7 @@ from mlsim.equations.serving import (
     weight_reading_share,
 )
 from mlsim.errors import NotMeasuredError, UnsupportedPrecisionError, WrongKindError
+from mlsim.parameters import CALIBRATED
 from mlsim.precision import precision
 from mlsim.solvers.answer import Form, Pairs, Row, Written
 from mlsim.solvers.claims.claim import (
@@ -31,7 +32,6 @@ from mlsim.solvers.claims.claim import (
 )
 from mlsim.solvers.explain import as_card
 from mlsim.solvers.formats import WIDE, Formats, formats
-from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known
 from mlsim.units import MEMORY, held, text
 from mlsim.values import Origin, of_base

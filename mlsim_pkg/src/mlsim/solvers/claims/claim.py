@@ -24,10 +24,10 @@ from mlsim.equations.serving import (
 from mlsim.equations.training import model_flops_utilization
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.parameters import validate
 from mlsim.precision import Precision
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.forward.profile import Profile, solve
-from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.workloads.language import Transformer

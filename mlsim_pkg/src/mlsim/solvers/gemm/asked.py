@@ -20,6 +20,7 @@ from mlsim.errors import (
 from mlsim.hardware.device import Device
 from mlsim.hardware.fastest_kernels import FASTEST
 from mlsim.hardware.named_constants import constants as named
+from mlsim.parameters import check, validate, validate_given
 from mlsim.precision import PRECISIONS, Precision, precision as find_precision
 from mlsim.solvers.gemm.layer import (
     BOUND,
@@ -31,7 +32,6 @@ from mlsim.solvers.gemm.layer import (
     check_rates,
     without_passes,
 )
-from mlsim.solvers.inputs import check_estimate, check_flag, validate, validate_given
 from mlsim.workloads.recipes import (
     PYTORCH,
     LayerKernel,
@@ -82,9 +82,9 @@ def layer(
     MlsimError
         As `Engine.gemm`.
     """
-    check_estimate(estimate)
+    check("estimate", estimate)
     for name, value in (("training", training), ("fused", fused)):
-        check_flag(name, value)
+        check(name, value)
     _check_kind(estimate, constants, activations, backend)
     if estimate == BOUND and (knobs := sorted({*SHARES, "kernel_overhead"} & set(given or ()))):
         raise InvalidValueError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mlsim.equations import equations_of, linear_layer as physics
 from mlsim.equations.symbols import in_symbols, symbol, tex
 from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
+from mlsim.parameters import validate
 from mlsim.quantities import term
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
@@ -30,7 +31,6 @@ from mlsim.solvers.answer import (
 )
 from mlsim.solvers.explain import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation
-from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.searching import elasticities
 from mlsim.units import held, text

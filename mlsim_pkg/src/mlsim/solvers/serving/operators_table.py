@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import serving
 from mlsim.hardware import Device
+from mlsim.parameters import CALIBRATED
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
-from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.measured_columns import calibrated_columns, computing
 from mlsim.solvers.serving.routed import EXPERTS, experts_of

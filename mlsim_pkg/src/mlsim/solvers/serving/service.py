@@ -11,10 +11,10 @@ from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.hardware.relatives import Loan, loans
+from mlsim.parameters import CALIBRATED
 from mlsim.software import Software
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.noted import (
     farthest,
     of_context,

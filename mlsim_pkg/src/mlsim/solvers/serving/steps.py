@@ -23,8 +23,8 @@ from mlsim.equations import (
 )
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
+from mlsim.parameters import CALIBRATED, validate
 from mlsim.solvers import calibrated
-from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switches import choose

@@ -9,9 +9,9 @@ from typing import Any
 from mlsim import records
 from mlsim.equations import equations_of, runs
 from mlsim.errors import InvalidValueError
+from mlsim.parameters import validate
 from mlsim.records import Figure
 from mlsim.solvers.answer import Answer, Report
-from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.units import text
 from mlsim.values.attributes import count
