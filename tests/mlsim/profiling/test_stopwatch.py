@@ -12,24 +12,24 @@ import pytest
 
 from mlsim.errors import InvalidValueError
 from mlsim.profiling import Spread, Stopwatch, stopwatch, time_command, time_function
-from mlsim.profiling.stopwatch import Reading, Run, coverage
+from mlsim.profiling.stopwatch import Run, coverage
 
 
 class Clocks:
     """Clocks that go on by what each run takes: wall, user and system."""
 
     def __init__(self, *runs: tuple[float, float, float]) -> None:
-        self.now = Reading(100.0, 10.0, 1.0)
+        self.now = Run(100.0, 10.0, 1.0)
         self.readings = self.read(runs)
 
-    def read(self, runs: tuple[tuple[float, float, float], ...]) -> Iterator[Reading]:
+    def read(self, runs: tuple[tuple[float, float, float], ...]) -> Iterator[Run]:
         for wall, user, system in runs:
             yield self.now
             before = self.now
-            self.now = Reading(before.wall + wall, before.user + user, before.system + system)
+            self.now = Run(before.wall + wall, before.user + user, before.system + system)
             yield self.now
 
-    def __call__(self) -> Reading:
+    def __call__(self) -> Run:
         return next(self.readings)
 
 
@@ -77,9 +77,9 @@ def test_a_failed_block_is_no_run_and_a_watch_that_runs_is_not_started_again() -
 def test_a_device_is_waited_for_on_both_sides() -> None:
     order: list[str] = []
 
-    def clock() -> Reading:
+    def clock() -> Run:
         order.append("clock")
-        return Reading(0.0, 0.0, 0.0)
+        return Run(0.0, 0.0, 0.0)
 
     with Stopwatch(wait=lambda: order.append("wait"), clock=clock):
         order.append("work")

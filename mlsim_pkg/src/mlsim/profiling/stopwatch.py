@@ -181,7 +181,10 @@ PARTS = ("wall", "user", "system", "waiting")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Times of one run in s; `user` and `system` are of all cores together."""
+    """Times of one run in s; `user` and `system` are of all cores together.
+
+    What the clocks show at a moment is the run since they began.
+    """
 
     wall: float
     user: float
@@ -205,25 +208,16 @@ class Run:
         """
         return float(counters.cores_busy(self.wall, self.user, self.system)) if self.wall else 0.0
 
+    def since(self, before: Run) -> Run:
+        """Return the run from an earlier moment to this one."""
+        return Run(self.wall - before.wall, self.user - before.user, self.system - before.system)
+
     def __str__(self) -> str:
         parts = "; ".join(f"{part} {text(getattr(self, part), 's', 3)}" for part in PARTS)
         return f"{parts}; cores {self.cores:.2g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the clocks show at one moment, in s."""
-
-    wall: float
-    user: float
-    system: float
-
-    def since(self, before: Reading) -> Run:
-        """Return the run from an earlier moment to this one."""
-        return Run(self.wall - before.wall, self.user - before.user, self.system - before.system)
-
-
-def now() -> Reading:
+def now() -> Run:
     """Read the clocks: of this process with all its threads, and of programs that it ended.
 
     >>> now().since(now()).wall <= 0
@@ -233,11 +227,11 @@ def now() -> Reading:
     if resource is None:
         # Coarser: Windows counts in ticks of 16 ms.
         taken = os.times()
-        return Reading(wall, taken.user + taken.children_user, taken.system + taken.children_system)
+        return Run(wall, taken.user + taken.children_user, taken.system + taken.children_system)
     own, ended = (
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    return Reading(wall, own.ru_utime + ended.ru_utime, own.ru_stime + ended.ru_stime)
+    return Run(wall, own.ru_utime + ended.ru_utime, own.ru_stime + ended.ru_stime)
 
 
 @dataclass(frozen=True)
@@ -333,9 +327,9 @@ class Stopwatch:
     """
 
     wait: Callable[[], object] | None = None
-    clock: Callable[[], Reading] = now
+    clock: Callable[[], Run] = now
     runs: list[Run] = field(default_factory=list)
-    _began: Reading | None = field(default=None, repr=False)
+    _began: Run | None = field(default=None, repr=False)
 
     def __enter__(self) -> Self:
         if self._began is not None:
@@ -384,7 +378,7 @@ def time_function(
     repeat: int = 7,
     warm_up: int = 1,
     wait: Callable[[], object] | None = None,
-    clock: Callable[[], Reading] = now,
+    clock: Callable[[], Run] = now,
     **named: Any,
 ) -> Timing:
     """Call a function several times, and return the times.
@@ -429,7 +423,7 @@ def time_command(
     repeat: int = 1,
     warm_up: int = 0,
     quiet: bool = False,
-    clock: Callable[[], Reading] = now,
+    clock: Callable[[], Run] = now,
 ) -> Timing:
     """Run a program several times, and return its times, those of its own programs included.
 

@@ -120,7 +120,7 @@ class Processor:
 
     numpy: Any
     machine: Machine
-    kernels: Kernels | CompiledKernels
+    kernels: Kernels
     clock: Clock
     disk_folder: Path | None
     say: Callable[[str], None]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from math import ceil, log2
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from mlsim.equations import roofline
 from mlsim.errors import MissingLibraryError, MlsimError
@@ -136,17 +136,6 @@ def _said(command: Sequence[str]) -> tuple[bool, str]:
     return not done.returncode, (done.stdout + done.stderr).strip()
 
 
-class Kernels(Protocol):
-    """What goes through memory: three arrays, of which one is written."""
-
-    @property
-    def compiler(self) -> str:
-        """What made the kernels, in words."""
-
-    def triad(self, arrays: Sequence[Any], passes: int) -> None:
-        """Go through three arrays of doubles so many times."""
-
-
 class NumpyKernels:
     """NumPy's addition of two arrays into a third: it moves what a triad moves.
 
@@ -165,7 +154,10 @@ class NumpyKernels:
             self._add(b, c, out=a)
 
 
-def find_kernels(numpy: Any, kernels: str = "auto") -> Kernels | CompiledKernels:
+Kernels = NumpyKernels | CompiledKernels
+
+
+def find_kernels(numpy: Any, kernels: str = "auto") -> Kernels:
     """Return the best kernels there are: C's, or NumPy's.
 
     Parameters

@@ -241,7 +241,12 @@ class _Report:
         ):
             found.copy(direction(name), seconds or 0.0, calls=count)
         else:
-            found.add(self._kernel(name, count, seconds, time, self._sizes_of(row)))
+            facts = {
+                key: f"({', '.join(re.findall('[0-9]+', row[self.columns[column]]))})"
+                for key, column in (("grid", "GridXYZ"), ("block", "BlockXYZ"))
+                if column in self.columns
+            }
+            found.add(self._kernel(name, count, seconds, time, facts))
 
     def _kernel(
         self, name: str, count: int, seconds: float | None, time: str, facts: Mapping[str, str]
@@ -258,14 +263,6 @@ class _Report:
                     f"{row.where}: total, count and mean of the row don't agree. The "
                     "file is damaged, or its columns were mixed up."
                 )
-
-    def _sizes_of(self, row: Row) -> dict[str, str]:
-        facts = {}
-        for key, name in (("grid", "GridXYZ"), ("block", "BlockXYZ")):
-            if name in self.columns:
-                numbers = re.findall(r"\d+", row[self.columns[name]])
-                facts[key] = f"({', '.join(numbers)})"
-        return facts
 
     def _sizes(self, row: Row, found: _Found) -> None:
         name = direction(row[self.columns["Operation"]])
@@ -387,15 +384,12 @@ class _Export:
                 f"({_KERNELS} is not among: {there}). Profile with nsys profile --trace=cuda"
             )
 
-    def columns(self, table: str) -> set[str]:
-        """Return the columns of a table."""
-        return {str(row[1]) for row in self.database.execute(f'PRAGMA table_info("{table}")')}
-
     def rows(self, table: str, wanted: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         """Yield columns of a table; None where it has no such column."""
         if table not in self.tables:
             return
-        there = self.columns(table)
+        described = self.database.execute(f'PRAGMA table_info("{table}")')
+        there = {str(row[1]) for row in described}
         chosen = ", ".join(f'"{name}"' if name in there else "NULL" for name in wanted)
         query = f'SELECT {chosen} FROM "{table}" LIMIT {_MOST_ROWS + 1}'  # noqa: S608 - own names
         for count, row in enumerate(self.database.execute(query)):
