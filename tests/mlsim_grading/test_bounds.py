@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 import zips
 
 from mlsim_book.errors import SourceError
-from mlsim_grading.archives import Archive
+from mlsim_grading.archives import Archive, ArchiveError, _name, directory
 from mlsim_grading.class_lists import Student, forms, read_roster
+from mlsim_grading.grade import Left, told
 from mlsim_grading.matching import People
 from mlsim_grading.runner import read_notebook
 from mlsim_grading.submissions import canvas, find_submissions, gradescope, moodle, read_submission
 from mlsim_grading.tables import read_table
 from mlsim_grading.walls import choose
+from mlsim_grading.walls.supervise import Limits
 
 
 def test_names_of_files_and_people() -> None:
@@ -40,6 +45,24 @@ def test_names_of_files_and_people() -> None:
     assert same.like(["bo"]) == ()
     many = People([Student(f"Lee {letter * 3}") for letter in "fedcba"])
     assert many.like(["lee"]) == ("Lee aaa", "Lee bbb", "Lee ccc", "Lee ddd")
+
+
+def test_what_is_usual_and_what_a_zip_may_say() -> None:
+    assert Limits() == Limits(10, 30, 4 * 2**30, 64 * 2**20, 256 * 2**20, 32, 2000)
+    for many, more in [(10, 0), (11, 1)]:
+        lines = list(told([Left(f"{number}.ipynb", "empty") for number in range(many)], "p"))
+        assert lines.count("WARN: and 1 more notebooks") == more
+    for size, said in [(64_000_000, "the zip is cut off"), (64_000_001, "has 64,000,001 bytes")]:
+        end = struct.pack("<4s8xLLH", b"PK\x05\x06", size, 0, 0)
+        with pytest.raises(ArchiveError, match=said):
+            directory(io.BytesIO(end))
+    for version, name in [
+        (1, "Jörg"),
+        (2, "J"),
+    ]:  # Unicode's own field, of the one version there is
+        extra = struct.pack("<BL", version, zlib.crc32(b"J")) + "Jörg".encode()
+        extra = struct.pack("<HH", 0x7075, len(extra)) + extra
+        assert _name(b"J", extra, utf_8=False) == name
 
 
 def test_who_handed_one_file_in_on_gradescope() -> None:
