@@ -85,7 +85,7 @@ def _made(whole: str, given: dict[Parameter, Any], rows: Iterable[Parameter]) ->
     """Return the object that is made of parts, by its name."""
     from mlsim.systems.pools import PrefillPool
     from mlsim.workloads.adapters import LoRA, QLoRA
-    from mlsim.workloads.requests import Offload, Speculation
+    from mlsim.workloads.steps import Offload, Speculation
 
     parts = {row.name.partition(".")[2]: value for row, value in given.items()}
     if whole == "given":

@@ -21,16 +21,8 @@ from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
 from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
-from mlsim.workloads.requests import (
-    FOLLOWED,
-    FOLLOWED_PER_USER,
-    Lengths,
-    Offload,
-    Requests,
-    Speculation,
-    lengths,
-)
-from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Lengths, Requests, lengths
+from mlsim.workloads.steps import Offload, Parallelism, Speculation
 from mlsim.workloads.traces import cached_tokens, read_trace
 from mlsim.zoo import resolve
 

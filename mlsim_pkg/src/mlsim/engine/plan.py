@@ -33,7 +33,7 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
-from mlsim.workloads.requests import Offload, Speculation
+from mlsim.workloads.steps import Offload, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.requests import Offload, Speculation
-from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.steps import Offload, Parallelism, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:

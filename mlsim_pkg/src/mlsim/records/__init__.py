@@ -21,8 +21,8 @@ import datetime
 import math
 import re
 import tomllib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -294,3 +294,50 @@ def given(name: str, si: float, base: str) -> Figure:
     """
     scale, unit = scale_for(si, base)
     return Figure(name, si / scale, unit, si, base)
+
+
+# What fields of a record may hold, and numbers that may be 0 though no default is.
+_TYPES = {"int": int, "bool": bool, "str": str, "tuple[int, ...]": list}
+_MAY_BE_ZERO = ("kernel", "query_rank")
+
+
+def read_fields(
+    file: DataFile, name: str, allowed: Iterable[Field[Any]], table: dict[str, Any]
+) -> dict[str, Any]:
+    """Read a table strictly: known keys, each of its kind; a list becomes a tuple.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown, missing or of the wrong kind; names file and line.
+    """
+    allowed = tuple(allowed)
+    file.only(table, [each.name for each in allowed], name)
+    values: dict[str, Any] = {}
+    for each in allowed:
+        if each.name not in table:
+            if each.default is MISSING:
+                raise file.error(f"{name}.{each.name} is missing.", name)
+            continue
+        kind, key = _TYPES[str(each.type)], each.name
+        value = file.need(table, key, kind, name)
+        least = 0 if each.default == 0 or key in _MAY_BE_ZERO else 1
+        for one in (value or [value]) if kind is list else ():
+            if type(one) is not int or one < 1:
+                words = f"{name}.{key} must hold whole numbers from 1 up, not {one!r}."
+                raise file.error(words, name, key)
+        if kind is int and value < least:
+            raise file.error(f"{name}.{key} must be {least} or more, not {value}.", name, key)
+        values[key] = tuple(value) if kind is list else value
+    return values
+
+
+def entry_of(file: DataFile, name: str, number: int) -> DataFile:
+    """Return the file without the lines above an entry `[[name]]`, so that errors name its own."""
+    lines = file.content.splitlines()
+    heads = [
+        at for at, line in enumerate(lines) if re.match(rf"\[\[\s*{name}\s*\]\]", line.strip())
+    ]
+    if number >= len(heads):  # a list in one line, [{...}, {...}]
+        return file
+    return replace(file, content="\n" * heads[number] + "\n".join(lines[heads[number] :]))

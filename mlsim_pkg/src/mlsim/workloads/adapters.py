@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import transformer as count
-from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole, unknown_name
 from mlsim.precision import PRECISIONS
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.steps import Parallelism, StepOperator
@@ -85,7 +84,7 @@ class LoRA:
     quantized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rank", _rank(self.rank))
+        object.__setattr__(self, "rank", check_whole("rank", self.rank))
         object.__setattr__(self, "targets", _targets(self.targets))
 
     def parameters(self, model: Transformer) -> int:
@@ -131,19 +130,6 @@ def check_adapters(adapters: Any) -> LoRA | None:
         f"adapters must be LoRA(rank=16) or QLoRA(rank=16), with targets=... for some of the "
         f"matrices, not {adapters!r}. Both are in mlsim."
     )
-
-
-def _rank(rank: Any) -> int:
-    wrong = InvalidValueError(f"rank must be a whole number from 1 up, such as 16, not {rank!r}.")
-    if isinstance(rank, bool):
-        raise wrong
-    try:
-        found = index(rank)
-    except TypeError:
-        raise wrong from None
-    if found < 1:
-        raise wrong
-    return found
 
 
 def _targets(targets: Any) -> tuple[str, ...]:

@@ -62,16 +62,14 @@ class Announced:
     @property
     def active_parameters(self) -> Quantity | None:
         """Parameters that a token meets, as announced; None if it meets all, or nobody said."""
-        return self._value("active_parameters")
+        figure = self.figures.get("active_parameters")
+        return figure.of(self.name, "active_parameters") if figure else None
 
     @property
     def training_tokens(self) -> Quantity | None:
         """Tokens that it was trained on, as announced; None if nobody said."""
-        return self._value("training_tokens")
-
-    def _value(self, name: str) -> Quantity | None:
-        figure = self.figures.get(name)
-        return figure.of(self.name, name) if figure else None
+        figure = self.figures.get("training_tokens")
+        return figure.of(self.name, "training_tokens") if figure else None
 
 
 @cache

@@ -200,14 +200,11 @@ class Attention:
             kind="attention",
             attention_window=self.chosen or UNLIMITED,
             pair_multiply_adds=self._pair_multiply_adds(heads),
-            parameters=self.sinks * heads,
-            parameters_streamed=self.sinks * heads,
-            wide_parameters=self.sinks * heads,
             cached_elements=cached,
             shared_cache=self.shared_cache,
             token_elements=queries + gate + mixed,
             live_elements=hidden + queries + gate + mixed + cached,
-        )
+        ).holding(self.sinks * heads)
         # The output is added to what came in, which is read too.
         yield matrix(
             "attention output",
@@ -585,14 +582,11 @@ class Recurrent:
             name="state",
             kind="state",
             token_multiply_adds=int(convolution) + sizes.multiply_adds,
-            parameters=sizes.learned,
-            parameters_streamed=sizes.learned,
-            wide_parameters=sizes.learned,
             unquantised=True,
             token_elements=columns + inner,
             live_elements=hidden + columns + inner,
             sequence_state=self.state_bytes(parallelism.tensor),
-        )
+        ).holding(sizes.learned)
         yield matrix(
             "state output",
             inner,

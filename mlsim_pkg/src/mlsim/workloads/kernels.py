@@ -151,13 +151,9 @@ class Passes:
     parallelism: Parallelism
     hidden: int
 
-    @property
-    def _again(self) -> int:
-        return int(self.recipe.recompute == "full")
-
     def forward(self, name: str, kind: str, *, core: bool = False, **counts: float) -> Kernel:
         """Return a kernel of the forward pass; `core`: between the products of attention."""
-        again = self._again or (core and self.recipe.recompute == "selective")
+        again = self.recipe.recompute in ("full", "selective" if core else "full")
         return Kernel(
             name=name,
             kind=kind,
@@ -186,6 +182,10 @@ class Passes:
         name, work = operator.name, float(operator.token_multiply_adds)
         held = float(operator.parameters_streamed + operator.parameters_routed)
         moved = copies * (inputs + outputs)
+        # A kept input is divided among the devices of sequence parallelism; that of matrices that
+        # end a block is divided anyway, which is counted as it is.
+        ends_block = name.endswith((", down", "attention output"))
+        shares = self.parallelism.tensor if self.parallelism.sequence and not ends_block else 1
         yield self.forward(
             name,
             "product",
@@ -193,9 +193,7 @@ class Passes:
             outputs=outputs,
             parameters_streamed=held,
             token_elements=moved,
-            saved_elements=0.0
-            if frozen and not adapted
-            else copies * inputs / self._input_shares(operator),
+            saved_elements=0.0 if frozen and not adapted else copies * inputs / shares,
         )
         yield self.backward(
             f"{name}: input gradient",
@@ -217,14 +215,6 @@ class Passes:
             gradients_accumulated=held,
             token_elements=moved,
         )
-
-    def _input_shares(self, operator: StepOperator) -> int:
-        """Return among how many devices the kept input of a product is divided.
-
-        Matrices that end a block have a divided input anyway, which is counted as it is.
-        """
-        ends_block = operator.name.endswith((", down", "attention output"))
-        return self.parallelism.tensor if self.parallelism.sequence and not ends_block else 1
 
     @property
     def narrow(self) -> float:

@@ -15,7 +15,7 @@ from mlsim.units import MEMORY
 from mlsim.workloads import residuals
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, Recurrent
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Released
-from mlsim.workloads.steps import Parallelism, StepOperator, matrix
+from mlsim.workloads.steps import Parallelism, StepOperator, matrix, sent
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
@@ -122,44 +122,20 @@ def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepO
     """Yield what is sent between devices."""
     hidden, tensor = model.hidden, parallelism.tensor
     if tensor > 1:
-        yield StepOperator(
-            name="all-reduce",
-            kind="network",
-            link_elements=transformer.all_reduce_elements(hidden, tensor),
-            link_group=tensor,
-            # After each mixer and each network, and after the embedding.
-            repeats=sum(each for each, _ in (*model.mixers, *model.feeds)) + 1,
-            resident_repeats=0.0,
-        )
+        # After each mixer and each network, and after the embedding.
+        repeats = sum(each for each, _ in (*model.mixers, *model.feeds)) + 1
+        elements = transformer.all_reduce_elements(hidden, tensor)
+        yield sent("all-reduce", elements, tensor, repeats=repeats)
         if model.output_layer:
-            yield StepOperator(
-                name="gather of the output",
-                kind="network",
-                link_elements=model.vocabulary * (tensor - 1) / tensor,
-                link_group=tensor,
-                token_limit=1,
-                resident_repeats=0.0,
-            )
+            elements = model.vocabulary * (tensor - 1) / tensor
+            yield sent("gather of the output", elements, tensor, token_limit=1)
     if model.experts and parallelism.expert > tensor:
         # A token goes to each device elsewhere that has some of its experts, and comes back.
         away = model.experts.exchanged_elements(hidden, parallelism)
-        yield StepOperator(
-            name="tokens to their experts and back",
-            kind="network",
-            link_elements=2 * away,
-            link_group=parallelism.expert,
-            repeats=model.expert_layers,
-            resident_repeats=0.0,
-        )
+        name, layers = "tokens to their experts and back", model.expert_layers
+        yield sent(name, 2 * away, parallelism.expert, repeats=layers)
     if parallelism.pipeline > 1:
-        yield StepOperator(
-            name="stage to stage",
-            kind="network",
-            link_elements=float(hidden),
-            link_group=2,
-            repeats=parallelism.pipeline - 1,
-            resident_repeats=0.0,
-        )
+        yield sent("stage to stage", float(hidden), 2, repeats=parallelism.pipeline - 1)
 
 
 def _uncached(operator: StepOperator, attention: Mixer, parallelism: Parallelism) -> StepOperator:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from collections.abc import Mapping
+from dataclasses import Field, fields
 from datetime import date
 from typing import Any
 
@@ -40,18 +39,11 @@ LAYERS: dict[str, dict[str, type[Any]]] = {
     },
     "feeds": {"feed_forward": FeedForward, "experts": Experts},
 }
-Values = Callable[..., dict[str, Any]]
 
 # The keys of a file that only a transformer has.
 KEYS = ("kind", "transformer", *PARTS, *LAYERS, "released")
 # What [transformer] may say: all of Transformer that is no part and no name.
-_SCALARS = tuple(
-    each
-    for each in fields(Transformer)
-    if each.type in ("int", "bool", "str")
-    and each.name not in ("key", "name", "architecture", "source", "decoder")
-)
-_TYPES: dict[str, type] = {"int": int, "bool": bool, "str": str}
+_NO_SCALARS = ("key", "name", "architecture", "source", "decoder")
 # Of a released checkpoint: its format and who says so; a block that shares a scale.
 _RELEASED = ("weights", "activations", "source", "where", "quote", "read")
 _BLOCK = ("group", "columns", "scale_bits")
@@ -74,7 +66,8 @@ def load_transformer(
         raise file.error(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.", "kind")
     if ("attention" in data) == ("latent_attention" in data):
         raise file.error("a transformer has [attention] or [latent_attention], one of the two.")
-    values = _values(file, "transformer", _SCALARS)
+    scalars = [each for each in _plain(Transformer) if each.name not in _NO_SCALARS]
+    values = records.read_fields(file, "transformer", scalars, file.need(data, "transformer", dict))
     parts: dict[str, Any] = {}
     for name, part in PARTS.items():
         if name in data:
@@ -82,7 +75,7 @@ def load_transformer(
     for name in LAYERS:
         if name in data:
             own = {each: parts[each.removeprefix("latent_")] for each in PARTS if each in data}
-            parts[f"{name[:-1]}_layers"] = layers_of_kinds(file, name, own, _values)
+            parts[f"{name[:-1]}_layers"] = _layers(file, name, own)
     if "released" in data:
         parts["released"] = _released(file, values.get("quantised", "linear"))
     given: dict[str, Any] = {**texts, **values, **parts}
@@ -99,10 +92,11 @@ def _part(file: records.DataFile, name: str, part: type[Any]) -> Any:
     if part is LatentAttention and "indexer" in table:
         inner = file.need(table, "indexer", dict, name)
         del table["indexer"]
-        made["indexer"] = Indexer(**_values(file, f"{name}.indexer", fields(Indexer), inner))
-    plain = tuple(each for each in fields(part) if each.type in _TYPES)
+        made["indexer"] = Indexer(
+            **records.read_fields(file, f"{name}.indexer", fields(Indexer), inner)
+        )
     try:
-        return part(**_values(file, name, plain, table), **made)
+        return part(**records.read_fields(file, name, _plain(part), table), **made)
     except InvalidValueError as error:
         raise file.error(str(error), name) from None
 
@@ -131,73 +125,30 @@ def _released(file: records.DataFile, covers: str) -> Released:
     )
 
 
-def _values(
-    file: records.DataFile,
-    name: str,
-    allowed: tuple[Field[Any], ...],
-    given: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Read a table strictly: known keys, of the right kind, counts from 0 up."""
-    table = file.need(file.data, name, dict) if given is None else given
-    file.only(table, [each.name for each in allowed], name)
-    values = {}
-    for each in allowed:
-        if each.name not in table:
-            if each.default is MISSING:
-                raise file.error(f"{name}.{each.name} is missing.", name)
-            continue
-        value = file.need(table, each.name, _TYPES[str(each.type)], name)
-        # A count that has a default may be 0, which is that default.
-        least = 1 if each.default is MISSING and each.name != "query_rank" else 0
-        if type(value) is int and value < least:
-            raise file.error(
-                f"{name}.{each.name} must be {least} or more, not {value}.", name, each.name
-            )
-        values[each.name] = value
-    return values
+def _plain(part: type[Any]) -> list[Field[Any]]:
+    """Return the fields of a part that a table can say: numbers, switches and words."""
+    return [each for each in fields(part) if each.type in ("int", "bool", "str")]
 
 
-def layers_of_kinds(
-    file: records.DataFile, name: str, own: Mapping[str, Any], values: Values
+def _layers(
+    file: records.DataFile, name: str, own: Mapping[str, Any]
 ) -> tuple[tuple[int, Any], ...]:
-    """Return how many layers have which part.
+    """Return how many layers have which part: of `[[mixers]]` or `[[feeds]]`.
 
-    Parameters
-    ----------
-    file, name
-        The data file, and "mixers" or "feeds".
-    own
-        The parts that the file describes by themselves, by name.
-    values
-        What reads a table strictly: of a file, a name, the fields allowed, and the table.
-
-    Raises
-    ------
-    DataFileError
-        If an entry has no kind or no layers, or says what its kind can't have.
+    Each entry says how many `layers` have a part of which `kind`. One that says no more means
+    that of its `own` parts which the file describes by itself, such as `[attention]`.
     """
     entries = file.need(file.data, name, list)
     if not entries:
         raise file.error(f"{name} is empty. Leave it out if all layers are of one kind.", name)
     return tuple(
-        _entry(_from_entry(file, name, number), name, entry, own, values)
+        _entry(records.entry_of(file, name, number), name, entry, own)
         for number, entry in enumerate(entries)
     )
 
 
-def _from_entry(file: records.DataFile, name: str, number: int) -> records.DataFile:
-    """Return the file without the lines above an entry, so that errors name its own."""
-    lines = file.content.splitlines()
-    heads = [
-        at for at, line in enumerate(lines) if re.match(rf"\[\[\s*{name}\s*\]\]", line.strip())
-    ]
-    if number >= len(heads):  # a list in one line, [{...}, {...}]
-        return file
-    return replace(file, content="\n" * heads[number] + "\n".join(lines[heads[number] :]))
-
-
 def _entry(
-    file: records.DataFile, name: str, entry: Any, own: Mapping[str, Any], values: Values
+    file: records.DataFile, name: str, entry: Any, own: Mapping[str, Any]
 ) -> tuple[int, Any]:
     """Read one entry: the number of layers, and the part that they have."""
     allowed = LAYERS[name]
@@ -212,8 +163,8 @@ def _entry(
     kind, layers = entry["kind"], file.need(entry, "layers", int, name)
     if layers < 1:
         raise file.error(f"{name}.layers must be 1 or more, not {layers}.", name, "layers")
-    told = {key: value for key, value in entry.items() if key not in ("kind", "layers")}
-    if not told:
+    values = {key: value for key, value in entry.items() if key not in ("kind", "layers")}
+    if not values:
         if kind not in own:
             raise file.error(
                 f"{name} has a {kind} without a size, and the file has no [{kind}]. Describe it in "
@@ -222,8 +173,7 @@ def _entry(
             )
         return layers, own[kind]
     part = allowed[kind]
-    plain = tuple(each for each in fields(part) if each.type in ("int", "bool", "str"))
     try:
-        return layers, part(**values(file, name, plain, told))
+        return layers, part(**records.read_fields(file, name, _plain(part), values))
     except InvalidValueError as error:
         raise file.error(str(error), name) from None

@@ -52,11 +52,11 @@ class Operator:
 
     name: str
     kind: str
-    multiply_adds: int
-    parameters: int
-    activations_read: int
-    activations_written: int
-    activations_live: int
+    multiply_adds: int = 0
+    parameters: int = 0
+    activations_read: int = 0
+    activations_written: int = 0
+    activations_live: int = 0
     repeats: int = 1
     outputs: int = 0
     table_parameters: int = 0
@@ -270,6 +270,27 @@ class Lowered:
     input: Shape | None = None
 
 
+def one_kernel(
+    name: str,
+    kind: str,
+    read: int,
+    output: Shape,
+    also_live: int,
+    *,
+    of: tuple[Layer | None, Shape | None] = (None, None),
+    **counts: int,
+) -> Lowered:
+    """Return what is one operator: it reads so many elements, and writes its output.
+
+    `of` has the layer that it is by itself, and the shape that it took in.
+    """
+    written = output.elements
+    moved = {"activations_read": read, "activations_written": written}
+    live = read + written + also_live
+    operator = Operator(name=name, kind=kind, activations_live=live, **moved, **counts)
+    return Lowered((operator,), output, *of)
+
+
 def _output_size(shape: Shape, kernel: int, stride: int, padding: int, name: str) -> int:
     size = int(roofline.output_size(shape.size, padding, kernel, stride))
     if size < 1:
@@ -328,18 +349,18 @@ class Convolution:
         output = Shape(self.out_channels, size, shape.rank)
         weights, multiply_adds = self._count(shape, size)
         read = shape.elements + (output.elements if self.adds_residual else 0)
-        operator = Operator(
-            name=self.name,
-            kind="convolution",
+        return one_kernel(
+            self.name,
+            "convolution",
+            read,
+            output,
+            also_live,
+            of=(self, shape),
             multiply_adds=multiply_adds,
             parameters=weights + self.out_channels * (self.bias + 2 * self.batch_norm),
-            activations_read=read,
-            activations_written=output.elements,
-            activations_live=read + output.elements + also_live,
             # Groups of channels are products of their own, too narrow to be run as such.
             outputs=self.out_channels if self.groups == 1 and not self.joined else 0,
         )
-        return Lowered((operator,), output, self, shape)
 
     def _count(self, shape: Shape, size: int) -> tuple[int, int]:
         """Return the weights, and the multiply-adds for an output of `size`."""
@@ -383,10 +404,8 @@ class Pool:
         if self.kernel:
             size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
         output = Shape(shape.channels, size, shape.rank)
-        live = shape.elements + output.elements + also_live
-        held = 2 * shape.channels * self.trained
-        operator = Operator(self.name, "pooling", 0, held, shape.elements, output.elements, live)
-        return Lowered((operator,), output, self, shape)
+        held, moved = 2 * shape.channels * self.trained, (shape.elements, output, also_live)
+        return one_kernel(self.name, "pooling", *moved, of=(self, shape), parameters=held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,10 +420,8 @@ class ResponseNorm:
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
-        elements = shape.elements
-        live = 2 * elements + also_live
-        operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
-        return Lowered((operator,), shape, self, shape)
+        moved = (shape.elements, shape, also_live)
+        return one_kernel(self.name, "normalisation", *moved, of=(self, shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,19 +457,18 @@ class Linear:
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator: a convolution of one pixel."""
-        inputs = shape.elements
-        operator = Operator(
-            name=self.name,
-            kind="linear",
-            multiply_adds=int(roofline.multiply_adds(1, self.out_features, 1, inputs, 1)),
-            parameters=int(roofline.parameters(1, inputs, self.out_features, 1))
-            + self.out_features * self.bias,
-            activations_read=inputs,
-            activations_written=self.out_features,
-            activations_live=inputs + self.out_features + also_live,
-            outputs=self.out_features,
+        inputs, outputs = shape.elements, self.out_features
+        return one_kernel(
+            self.name,
+            "linear",
+            inputs,
+            Shape(outputs, 1),
+            also_live,
+            of=(self, shape),
+            multiply_adds=int(roofline.multiply_adds(1, outputs, 1, inputs, 1)),
+            parameters=int(roofline.parameters(1, inputs, outputs, 1)) + outputs * self.bias,
+            outputs=outputs,
         )
-        return Lowered((operator,), Shape(self.out_features, 1), self, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,17 +485,15 @@ class Distances:
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
-        inputs = shape.elements
-        operator = Operator(
-            name=self.name,
-            kind="distances",
+        inputs, moved = shape.elements, (shape.elements, Shape(self.classes, 1), also_live)
+        return one_kernel(
+            self.name,
+            "distances",
+            *moved,
+            of=(self, shape),
             multiply_adds=int(roofline.multiply_adds(1, self.classes, 1, inputs, 1)),
             parameters=int(roofline.parameters(1, inputs, self.classes, 1)),
-            activations_read=inputs,
-            activations_written=self.classes,
-            activations_live=inputs + self.classes + also_live,
         )
-        return Lowered((operator,), Shape(self.classes, 1), self, shape)
 
 
 # One multiply-add is a product and a sum.

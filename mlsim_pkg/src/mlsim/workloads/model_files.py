@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -77,13 +77,10 @@ def load_model(path: str | Path) -> Model:
 def _load_network(
     file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
 ) -> Network:
-    data, lines = file.data, enumerate(file.content.splitlines(), start=1)
-    starts = [line for line, text in lines if text.strip() == "[[layers]]"]
+    data, listed = file.data, file.need(file.data, "layers", list)
     layers = tuple(
-        _layer(
-            f"{file.path}:{starts[index] if index < len(starts) else 1}: layer {index + 1}", table
-        )
-        for index, table in enumerate(file.need(data, "layers", list))
+        _layer(records.entry_of(file, "layers", number), table)
+        for number, table in enumerate(listed)
     )
     if not layers:
         raise file.error("layers is empty: a model needs at least one.", "layers")
@@ -142,30 +139,18 @@ def _input(file: records.DataFile) -> Shape:
     return Shape(shape["channels"], shape[side], 2 if side == "size" else 1)
 
 
-def _layer(place: str, table: dict[str, Any]) -> Layer:
-    """Make a layer of its table; the line of an error is that of its `[[layers]]`."""
-    if not isinstance(table, dict):
-        raise DataFileError(f"{place} must be a table, not {table!r}.")
-    kind = table.get("kind")
-    if kind not in _LAYERS:
-        raise DataFileError(
-            f"{place}: kind {kind!r} is none of {', '.join(_LAYERS)}.{nearest(kind, _LAYERS)}"
+def _layer(file: records.DataFile, table: dict[str, Any]) -> Layer:
+    if not isinstance(table, dict) or table.get("kind") not in _LAYERS:
+        kind = table.get("kind") if isinstance(table, dict) else table
+        near = nearest(kind, _LAYERS) if isinstance(kind, str) else ""
+        raise file.error(
+            f"a layer is a table with a kind, one of {', '.join(_LAYERS)}, not {kind!r}.{near}",
+            *(("layers", "kind") if isinstance(table, dict) and "kind" in table else ("layers",)),
         )
-    layer = _class_of(kind)
-    allowed = {field.name: field for field in fields(layer)}
-    given = {key: value for key, value in table.items() if key != "kind"}
-    for key, value in given.items():
-        if key not in allowed:
-            raise DataFileError(
-                f"{place}: unknown key {key!r}.{nearest(key, allowed)} "
-                f"A {kind} has {', '.join(allowed)}."
-            )
-        given[key] = _value(f"{place}: {key}", value, allowed[key])
-    for key, field in allowed.items():
-        if field.default is MISSING and key not in given:
-            raise DataFileError(f"{place}: {key} is missing.")
-    made: Layer = layer(**given)
-    return made
+    made = _class_of(table["kind"])
+    values = {key: value for key, value in table.items() if key != "kind"}
+    layer: Layer = made(**records.read_fields(file, "layers", fields(made), values))
+    return layer
 
 
 @cache
@@ -174,22 +159,3 @@ def _class_of(kind: str) -> type[Any]:
     module, _, name = _LAYERS[kind].partition(".")
     found: type[Any] = getattr(import_module(f"mlsim.workloads.{module}"), name)
     return found
-
-
-def _value(place: str, value: Any, field: Field[Any]) -> Any:
-    """Check what a layer's file says for a field; a list becomes a tuple."""
-    wanted = str(field.type)
-    if wanted.startswith("tuple"):
-        if not isinstance(value, list) or not value:
-            raise DataFileError(f"{place} must be a list of whole numbers, not {value!r}.")
-        for each in value:
-            if type(each) is not int or each < 1:
-                raise DataFileError(f"{place} must hold whole numbers from 1 up, not {each!r}.")
-        return tuple(value)
-    if type(value).__name__ != wanted:
-        raise DataFileError(f"{place} must be {records.in_words(wanted)}, not {value!r}.")
-    # What is left out where it has a default of 0 may be said to be 0.
-    may_be_zero = field.default == 0 or field.name == "kernel"
-    if wanted == "int" and value < (0 if may_be_zero else 1):
-        raise DataFileError(f"{place} must be positive, not {value!r}.")
-    return value

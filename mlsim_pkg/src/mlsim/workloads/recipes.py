@@ -8,7 +8,7 @@ has other kernels in PyTorch's own count, so those recipes have a shelf of their
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -322,7 +322,8 @@ class Recipe:
                 f"the recipe {self.key!r} is for {' and '.join(self.phases)}, not for {phase}."
             )
         found = self.phases[phase]
-        products = [product(name, each, product_repeats=1.0) for name, each in _items(found)]
+        there = [name for name in PRODUCTS if name in found.products]
+        products = [product(name, found.products[name], product_repeats=1.0) for name in there]
         passes = [after if fused else before for before, after in found.kernels]
         return (*products, *(each for each in passes if each is not None))
 
@@ -334,10 +335,6 @@ class Recipe:
         """
         pairs = self.phases[phase].kernels if phase in self.phases else ()
         return any(before is not after for before, after in pairs)
-
-
-def _items(phase: Phase) -> list[tuple[str, Operands]]:
-    return [(name, phase.products[name]) for name in PRODUCTS if name in phase.products]
 
 
 def recipe(name: str | Path | Recipe, shelf: str = "") -> Recipe:
@@ -455,17 +452,9 @@ def _phase(file: records.DataFile, table: Any, name: str) -> Phase:
 
 def _operands(file: records.DataFile, table: Any, *keys: str) -> Operands:
     file.only(table, _PRODUCT, *keys)
-    formats = {name: _format(file, table, name, *keys) for name in ("left", "right", "computes")}
-    result = _format(file, table, "result", *keys) if "result" in table else "bf16"
-    scales = {name: _scaled(file, table.get(name, ""), *keys, name) for name in _PRODUCT[4:6]}
-    return Operands(
-        **formats,
-        result=result,
-        **scales,
-        scale_bytes=_size(file, table, *keys),
-        whole_blocks=_blocks(file, table, *keys),
-        measured_as=table.get("measured_as", ""),
-    )
+    for name in ("left", "right", "computes"):
+        file.need(table, name, str, *keys)
+    return Operands(**{"result": "bf16", **_values(file, table, *keys)})
 
 
 def _passes(
@@ -473,81 +462,77 @@ def _passes(
 ) -> tuple[LayerKernel, LayerKernel | None]:
     """Return a pass as it is, and fused into the operator before it."""
     file.only(table, _KERNEL, *keys)
+    for name, allowed in (("tensor", tuple(_TENSORS)), ("fused", FUSED)):
+        if name in table and table[name] not in allowed:
+            raise file.error(
+                f"{name} must be one of {', '.join(allowed)}, not {table[name]!r}."
+                f"{nearest(str(table[name]), allowed)}",
+                *keys,
+                name,
+            )
     tensor, does = (file.need(table, name, str, *keys) for name in ("tensor", "does"))
-    if tensor not in _TENSORS:
-        raise file.error(
-            f"tensor must be one of {', '.join(_TENSORS)}, not {tensor!r}."
-            f"{nearest(tensor, _TENSORS)}",
-            *keys,
-            "tensor",
-        )
-    fused = table.get("fused", "")
-    if fused not in ("", *FUSED):
-        raise file.error(f"fused must be one of {', '.join(FUSED)}, not {fused!r}.", *keys, "fused")
-    reads, writes = (_formats(file, table, name, *keys) for name in ("reads", "writes"))
-    scales = tuple(
-        _scaled(file, each, *keys, "scales") for each in _list(file, table, "scales", *keys)
-    )
     if tensor != "input" and "whole_blocks" in table:
         raise file.error("whole blocks are counted of the input alone.", *keys, "whole_blocks")
-    more: dict[str, Any] = {
-        "writes": writes,
-        "scales": scales,
-        "scale_bytes": _size(file, table, *keys),
-        "whole_blocks": _blocks(file, table, *keys),
-    }
-    before = cast(_TENSORS[tensor], does, reads=reads, **more)
+    values = {"reads": (), "writes": (), **_values(file, table, *keys)}
+    fused = values.pop("fused", "")
+    del values["tensor"], values["does"]
+    before = cast(_TENSORS[tensor], does, **values)
     if not fused:
         return before, before
-    return before, (None if fused == "whole" else cast(_TENSORS[tensor], does, reads=(), **more))
+    after = None if fused == "whole" else cast(_TENSORS[tensor], does, **{**values, "reads": ()})
+    return before, after
 
 
-def _format(file: records.DataFile, table: Mapping[str, Any], name: str, *keys: str) -> str:
-    found = file.need(table, name, str, *keys)
-    return _known(file, found, *keys, name)
-
-
-def _formats(file: records.DataFile, table: Any, name: str, *keys: str) -> tuple[str, ...]:
-    return tuple(_known(file, each, *keys, name) for each in _list(file, table, name, *keys))
-
-
-def _list(file: records.DataFile, table: Any, name: str, *keys: str) -> list[Any]:
-    found: list[Any] = file.need(table, name, list, *keys) if name in table else []
+def _values(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return what a table says; its formats, scales and sizes must be some."""
+    found = {"scale_bytes": file.data.get("scale_bytes", 0.0), **table}
+    for name in _LISTS & table.keys():
+        found[name] = tuple(file.need(table, name, list, *keys))
+    for name, value in found.items():
+        check = _CHECKS.get(name)
+        for each in value if name in _LISTS else (value,):
+            wrong = check and check(each)
+            if wrong:
+                raise file.error(wrong, *(keys if name in table else ()), name)
     return found
 
 
-def _known(file: records.DataFile, name: Any, *keys: str) -> str:
+def _wrong_format(name: Any) -> str:
+    """Say what is wrong with a format; nothing if there is one."""
     try:
         value_bytes(name)
     except (MlsimError, TypeError):
-        raise file.error(
-            f"no format is called {name!r}.{nearest(name, PRECISIONS)} There are: "
-            f"{', '.join(PRECISIONS)}.",
-            *keys,
-        ) from None
-    return str(name)
+        near = nearest(name, PRECISIONS)
+        return f"no format is called {name!r}.{near} There are: {', '.join(PRECISIONS)}."
+    return ""
 
 
-def _scaled(file: records.DataFile, text: Any, *keys: str) -> str:
-    if not isinstance(text, str) or not _SCALES.fullmatch(text):
-        raise file.error(
-            f"scales must be M, N or K (one for each row or column of that name), or a block "
-            f'such as "1x32", not {text!r}.',
-            *keys,
-        )
-    return text
+def _wrong_scales(text: Any) -> str:
+    if isinstance(text, str) and _SCALES.fullmatch(text):
+        return ""
+    return (
+        "scales must be M, N or K (one for each row or column of that name), or a block such as "
+        f'"1x32", not {text!r}.'
+    )
 
 
-def _size(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> float:
-    found = table.get("scale_bytes", file.data.get("scale_bytes", 0.0))
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or found < 0:
-        where = keys if "scale_bytes" in table else ()
-        raise file.error(f"scale_bytes must be a number, not {found!r}.", *where, "scale_bytes")
-    return float(found)
+def _wrong_size(size: Any) -> str:
+    number = isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 0
+    return "" if number else f"scale_bytes must be a number, not {size!r}."
 
 
-def _blocks(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> int:
-    found: int = file.need(table, "whole_blocks", int, *keys) if "whole_blocks" in table else 0
-    if found < 0:
-        raise file.error("whole_blocks must be a whole number from 1 up.", *keys, "whole_blocks")
-    return found
+def _wrong_blocks(blocks: Any) -> str:
+    return (
+        ""
+        if type(blocks) is int and blocks > 0
+        else "whole_blocks must be a whole number from 1 up."
+    )
+
+
+_LISTS = {"reads", "writes", "scales"}
+_CHECKS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("left", "right", "result", "computes", "reads", "writes"), _wrong_format),
+    **dict.fromkeys(("left_scales", "right_scales", "scales"), _wrong_scales),
+    "scale_bytes": _wrong_size,
+    "whole_blocks": _wrong_blocks,
+}

@@ -11,20 +11,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlsim import records
-from mlsim.errors import InvalidValueError, WrongKindError, check_whole, nearest
+from mlsim.errors import InvalidValueError, nearest
 from mlsim.records import DATA
 
 if TYPE_CHECKING:
     import numpy
 
 
-# The name of a distribution, and what its numbers are.
+# The name of a distribution, what its numbers are, and an example of them.
 KINDS = {
-    "fixed": ("tokens",),
-    "uniform": ("least", "most"),
-    "exponential": ("mean",),
-    "lognormal": ("mean", "spread"),
+    "fixed": (("tokens",), "512"),
+    "uniform": (("least", "most"), "100 900"),
+    "exponential": (("mean",), "512"),
+    "lognormal": (("mean", "spread"), "512 0.8"),
 }
+_FORMS = ", ".join(repr(f"{kind} {example}") for kind, (_, example) in KINDS.items())
 LONGEST = 10_000_000
 USUAL = DATA / "lengths.toml"
 
@@ -120,7 +121,7 @@ def lengths(value: Any, name: str = "prompt_tokens") -> Lengths:
     if isinstance(value, bool) or not whole or not 1 <= value <= LONGEST:
         raise InvalidValueError(
             f"{name} must be a whole number from 1 to {LONGEST:,}, or a distribution such as "
-            f"{_forms()}; not {value!r}."
+            f"{_FORMS}; not {value!r}."
         )
     return Lengths("fixed", (float(value),))
 
@@ -128,54 +129,39 @@ def lengths(value: Any, name: str = "prompt_tokens") -> Lengths:
 def _read(text: str, name: str) -> Lengths:
     kind, *rest = text.split() or [""]
     if kind not in KINDS:
-        if not rest and _number(kind) is not None:
-            return lengths(_number(kind), name)
+        if not rest and not math.isnan(number(kind)):
+            return lengths(number(kind), name)
         raise InvalidValueError(
             f"{name} {text!r} is no length.{nearest(kind, KINDS)} Write a whole number, "
-            f"or one of {_forms()}."
+            f"or one of {_FORMS}."
         )
-    numbers = [_number(each) for each in rest]
-    wanted = KINDS[kind]
-    if len(numbers) != len(wanted) or None in numbers:
+    (wanted, example), numbers = KINDS[kind], tuple(map(number, rest))
+    if len(numbers) != len(wanted) or any(map(math.isnan, numbers)):
         raise InvalidValueError(
             f"{name} {text!r}: {kind} takes {len(wanted)} number(s), {' and '.join(wanted)}, "
-            f"such as {_example(kind)!r}."
+            f"such as '{kind} {example}'."
         )
-    return _checked(Lengths(kind, tuple(each for each in numbers if each is not None)), name)
+    if kind == "fixed":
+        return lengths(numbers[0], name)
+    in_range = all(0 < each <= LONGEST for each in numbers) and numbers[0] >= 1
+    if kind == "uniform":
+        least, most = numbers
+        in_range = in_range and least.is_integer() and most.is_integer() and least <= most
+    if not in_range:
+        raise InvalidValueError(
+            f"{name} '{Lengths(kind, numbers)}': lengths are from 1 to {LONGEST:,} tokens; of a "
+            "uniform one both ends are whole, the least first; a spread is above 0."
+        )
+    return Lengths(kind, numbers)
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float:
+    """Return the number that a text is; NaN where it is none."""
     try:
         found = float(text)
     except ValueError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def _checked(found: Lengths, name: str) -> Lengths:
-    if found.kind == "fixed":
-        return lengths(found.numbers[0], name)
-    in_range = all(0 < each <= LONGEST for each in found.numbers)
-    if found.kind == "uniform":
-        least, most = found.numbers
-        in_range = in_range and least.is_integer() and most.is_integer() and 1 <= least <= most
-    elif found.numbers[0] < 1:
-        in_range = False
-    if not in_range:
-        raise InvalidValueError(
-            f"{name} {str(found)!r}: lengths are from 1 to {LONGEST:,} tokens; of a uniform one "
-            "both ends are whole, the least first; a spread is above 0."
-        )
-    return found
-
-
-def _example(kind: str) -> str:
-    numbers = {"fixed": "512", "uniform": "100 900", "exponential": "512", "lognormal": "512 0.8"}
-    return f"{kind} {numbers[kind]}"
-
-
-def _forms() -> str:
-    return ", ".join(repr(_example(kind)) for kind in KINDS)
+        return math.nan
+    return found if math.isfinite(found) else math.nan
 
 
 # Requests that are followed where nobody says how many: of a rate, and for each user.
@@ -265,19 +251,12 @@ class Requests:
     def part(self, index: int, parts: int) -> Requests:
         """Return every so-manieth request: what one of several copies is sent."""
         own = slice(index, None, parts)
-        users = len(range(index, self.users, parts))
-        return Requests(
-            self.arrived[own],
-            self.prompt_tokens[own],
-            self.output_tokens[own],
-            users,
-            self.think_time,
-            len(range(index, self.settled, parts)),
-            self.words,
-            None if self.prefix_tokens is None else self.prefix_tokens[own],
-            None if self.pauses is None else self.pauses[own],
-            followed=len(range(index, self.followed, parts)),
-        )
+        arrays = ("arrived", "prompt_tokens", "output_tokens", "prefix_tokens", "pauses")
+        found = {name: getattr(self, name) for name in arrays}
+        found = {name: None if each is None else each[own] for name, each in found.items()}
+        for name in ("users", "settled", "followed"):
+            found[name] = len(range(index, getattr(self, name), parts))
+        return replace(self, **found, lengths="", in_step=False)
 
     def pause(self, index: int) -> float:
         """Return how long a user thinks before a request, in s."""
@@ -365,13 +344,13 @@ def of_users(
     thinking = f", {think_time:g} s between answer and request" if think_time else ""
     own = {"prompt_tokens": prompt, "output_tokens": output}
     drawn = {name: each.draw(count, random) for name, each in own.items()}
-    told, pauses, arrived, settled = [], None, np.zeros(count), 0
+    spreads, pauses, arrived, settled = [], None, np.zeros(count), 0
     if not constant:
         for name, each in own.items():
             if each.fixed:
                 made = spread(each, name)
                 drawn[name] = _about(made, count, random)
-                told.append(f"{made.numbers[1]:g} for {name.removesuffix('_tokens')}s")
+                spreads.append(f"{made.numbers[1]:g} for {name.removesuffix('_tokens')}s")
         if think_time:
             pauses = random.exponential(1.0, count)
             pauses *= think_time / pauses.mean()
@@ -387,7 +366,7 @@ def of_users(
         pauses=pauses,
         followed=followed,
         in_step=constant,
-        lengths=f"lengths assumed lognormal, spread {' and '.join(told)}" if told else "",
+        lengths=f"lengths assumed lognormal, spread {' and '.join(spreads)}" if spreads else "",
     )
 
 
@@ -397,129 +376,3 @@ def _about(lengths: Lengths, count: int, random: numpy.random.Generator) -> Any:
 
     drawn = lengths.draw(count, random)
     return np.maximum(1, np.rint(drawn * (lengths.mean / drawn.mean()))).astype(int)
-
-
-def check_count(name: str, value: Any, most: int = MOST) -> int:
-    """Return a whole number from 1 up.
-
-    Raises
-    ------
-    InvalidValueError
-        If it is none.
-    """
-    return check_whole(name, value, most=most)
-
-
-# More drafted tokens than anybody checks at once.
-_MOST_TOKENS = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speculation:
-    """Speculative decoding: a draft guesses tokens, and the model checks them in one step.
-
-    Parameters
-    ----------
-    tokens
-        Tokens that are drafted before each check.
-    acceptance
-        Chance that a drafted token is accepted, given that those before it are: from 0 to 1.
-        It belongs to the two models and to the text, and has to be measured.
-    draft
-        The model that drafts: a record of the zoo, or its name. It reads the prompts, too, and
-        keeps a cache of its own.
-    cost
-        In place of a draft: time of one of its steps over that of a step of the model, such as
-        0.05 for a small head, or 0 for looking tokens up. Its memory is not counted.
-    precision
-        Number format of the draft; by default what it was released in.
-
-    Raises
-    ------
-    InvalidValueError
-        If a number can't be.
-    WrongKindError
-        If neither or both of draft and cost are given.
-
-    >>> Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7).tokens
-    4
-    """
-
-    tokens: int = 4
-    acceptance: float
-    draft: Any = None
-    cost: float | None = None
-    precision: Any = None
-
-    def __post_init__(self) -> None:
-        check_whole("tokens of a draft", self.tokens, most=_MOST_TOKENS)
-        _check_share("acceptance", self.acceptance)
-        if (self.draft is None) == (self.cost is None):
-            have = "neither" if self.draft is None else "both"
-            raise WrongKindError(
-                f"speculation has a draft, such as draft='Llama3_8B', or what a step of it costs, "
-                f"such as cost=0.05; given is {have}."
-            )
-        if self.cost is not None and not (_is_number(self.cost) and 0 <= self.cost < 1):
-            raise InvalidValueError(
-                "cost of a draft must be a share of a step of the model, from 0 to below 1, not "
-                f"{self.cost!r}: a draft that takes as long can't save time."
-            )
-        if self.precision is not None and self.draft is None:
-            raise WrongKindError("precision is that of a draft; with a cost alone leave it out.")
-
-    @property
-    def checked(self) -> int:
-        """Tokens that a check works on: those drafted, and the one before them."""
-        return self.tokens + 1
-
-    def __str__(self) -> str:
-        what = f"cost {self.cost:g}" if self.draft is None else _name(self.draft)
-        return f"{self.tokens} tokens from {what}, acceptance {self.acceptance:g}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offload:
-    """What lies in the host's memory, and comes over the host's link in each step.
-
-    Parameters
-    ----------
-    cache, weights
-        Shares of the KV cache and of the weights, from 0 to 1.
-    overlap
-        How far an operator's reading from the host overlaps with its reading of device memory:
-        1 for all (the longer counts), 0 for none (their sum).
-
-    Raises
-    ------
-    InvalidValueError
-        If one is no share.
-
-    >>> print(Offload(cache=0.3))
-    30% of the cache and 0% of the weights on the host
-    """
-
-    cache: float = 0.0
-    weights: float = 0.0
-    overlap: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("cache", "weights", "overlap"):
-            _check_share(f"{name} of an offload", getattr(self, name))
-
-    def __str__(self) -> str:
-        return f"{self.cache:.0%} of the cache and {self.weights:.0%} of the weights on the host"
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and math.isfinite(value)
-
-
-def _check_share(name: str, value: Any) -> None:
-    if not (_is_number(value) and 0 <= value <= 1):
-        raise InvalidValueError(f"{name} must be a share from 0 to 1, such as 0.7, not {value!r}.")
-
-
-def _name(model: Any) -> str:
-    return str(getattr(model, "name", model))

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer as count
-from mlsim.workloads.steps import Parallelism, StepOperator, matrix
+from mlsim.workloads.steps import Parallelism, StepOperator, matrix, sent
 
 if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
@@ -100,17 +100,12 @@ def _ends(model: Transformer, tensor: int) -> Iterator[StepOperator]:
 def _sent(model: Transformer, tensor: int) -> Iterator[StepOperator]:
     """Yield what devices send: the path's sum in each layer, and the streams at both ends."""
     hidden = model.hidden
-    sent = StepOperator(name="", kind="network", link_group=tensor, resident_repeats=0.0)
     if model.residual_rank:
-        yield replace(
-            sent.renamed("all-reduce of low-rank residuals"),
-            link_elements=float(count.all_reduce_elements(hidden, tensor)),
-            repeats=model.layers,
-        )
+        elements = float(count.all_reduce_elements(hidden, tensor))
+        yield sent("all-reduce of low-rank residuals", elements, tensor, repeats=model.layers)
     if model.residual_streams > 1:
         others = (model.residual_streams - 1) * hidden
-        elements = others * (tensor - 1) / tensor
-        yield replace(sent.renamed("gather of streams"), link_elements=elements, repeats=2)
+        yield sent("gather of streams", others * (tensor - 1) / tensor, tensor, repeats=2)
 
 
 def _predict(model: Transformer) -> Iterator[StepOperator]:
@@ -130,17 +125,13 @@ def _correct(model: Transformer) -> Iterator[StepOperator]:
     """Yield what corrects the predictions after a layer, and shows the first one to its end."""
     hidden, streams = model.hidden, model.residual_streams
     moved = (2 * streams + 1) * hidden + streams
-    yield _again(_norm("streams, norm", hidden, moved))
+    # What runs a second time in a layer holds and reads its numbers once.
+    yield _norm("streams, norm", hidden, moved).holding(0)
     router, own = _weights(model, "correct", streams)
-    yield from (_again(router), own)
+    yield from (router.holding(0), own)
     yield _elementwise("streams, missed", 3 * hidden, moved)
     yield _elementwise("streams, corrected", moved, moved)
-    yield replace(
-        _elementwise("streams, scale", 2 * hidden, moved),
-        parameters=hidden,
-        parameters_streamed=hidden,
-        wide_parameters=hidden,
-    )
+    yield _elementwise("streams, scale", 2 * hidden, moved).holding(hidden)
     if model.layer_embedding:
         others = (streams - 1) * hidden
         yield _elementwise("layer embedding, to the streams", 2 * others + hidden, moved)
@@ -158,21 +149,8 @@ def _weights(model: Transformer, what: str, outputs: int) -> Iterator[StepOperat
         yield replace(small, unquantised=True)
 
 
-def _again(operator: StepOperator) -> StepOperator:
-    """Return what runs a second time in a layer, which holds and reads its numbers once."""
-    return replace(operator, parameters=0, parameters_streamed=0, wide_parameters=0)
-
-
 def _norm(name: str, hidden: int, live: int) -> StepOperator:
-    return StepOperator(
-        name=name,
-        kind="norm",
-        parameters=hidden,
-        parameters_streamed=hidden,
-        wide_parameters=hidden,
-        token_elements=2 * hidden,
-        live_elements=live,
-    )
+    return replace(_elementwise(name, 2 * hidden, live), kind="norm").holding(hidden)
 
 
 def _elementwise(name: str, elements: int, live: int) -> StepOperator:
@@ -233,10 +211,5 @@ def _layer_embedding_operators(
         each = matrix(name, inputs, outputs, elements=elements, live=2 * hidden + 2 * width)
         yield replace(each, repeats=model.layers, resident_repeats=float(model.layers))
     if tensor > 1:
-        yield StepOperator(
-            name="all-reduce of layer embeddings",
-            kind="network",
-            link_elements=count.all_reduce_elements(row, tensor),
-            link_group=tensor,
-            resident_repeats=0.0,
-        )
+        elements = count.all_reduce_elements(row, tensor)
+        yield sent("all-reduce of layer embeddings", elements, tensor)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Pool, Shape
+from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Pool, Shape, one_kernel
 
 # A block, given the shape of its input, its number from 1, and what is kept alive:
 # its layers in the order in which they run. The last one's output is the block's.
@@ -178,6 +178,4 @@ def _squeeze(
     weights = Linear(name=f"{prefix}.weigh", out_features=channels, activation="sigmoid")
     yield weights.lower(lowered.output, also_live + shape.elements)
     read = shape.elements + channels
-    live = read + shape.elements + also_live
-    scale = Operator(f"{prefix}.scale", "elementwise", 0, 0, read, shape.elements, live)
-    yield Lowered((scale,), shape)
+    yield one_kernel(f"{prefix}.scale", "elementwise", read, shape, also_live)

@@ -1,15 +1,18 @@
-"""Operators of a language model's step, counted for one token on one device.
+"""A language model's step: how devices share it, what makes it shorter, and its operators.
 
-How many tokens there are, and how many are cached, comes in later.
+Operators are counted for one token on one device: how many tokens there are, and how many are
+cached, comes in later. A service may switch on a draft, or memory of the host.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mlsim.equations import transformer as count
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole
 
 # Ways to divide a model, its batch or a sequence, each of which takes a number of devices.
 SIZES = ("tensor", "pipeline", "data", "context", "expert")
@@ -109,6 +112,119 @@ class Parallelism:
         return " ".join(words) or "1 device"
 
 
+# More drafted tokens than anybody checks at once.
+_MOST_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Speculative decoding: a draft guesses tokens, and the model checks them in one step.
+
+    Parameters
+    ----------
+    tokens
+        Tokens that are drafted before each check.
+    acceptance
+        Chance that a drafted token is accepted, given that those before it are: from 0 to 1.
+        It belongs to the two models and to the text, and has to be measured.
+    draft
+        The model that drafts: a record of the zoo, or its name. It reads the prompts, too, and
+        keeps a cache of its own.
+    cost
+        In place of a draft: time of one of its steps over that of a step of the model, such as
+        0.05 for a small head, or 0 for looking tokens up. Its memory is not counted.
+    precision
+        Number format of the draft; by default what it was released in.
+
+    Raises
+    ------
+    InvalidValueError
+        If a number can't be.
+    WrongKindError
+        If neither or both of draft and cost are given.
+
+    >>> Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7).tokens
+    4
+    """
+
+    tokens: int = 4
+    acceptance: float
+    draft: Any = None
+    cost: float | None = None
+    precision: Any = None
+
+    def __post_init__(self) -> None:
+        check_whole("tokens of a draft", self.tokens, most=_MOST_TOKENS)
+        _check_share("acceptance", self.acceptance)
+        if (self.draft is None) == (self.cost is None):
+            have = "neither" if self.draft is None else "both"
+            raise WrongKindError(
+                f"speculation has a draft, such as draft='Llama3_8B', or what a step of it costs, "
+                f"such as cost=0.05; given is {have}."
+            )
+        if self.cost is not None and not (_is_number(self.cost) and 0 <= self.cost < 1):
+            raise InvalidValueError(
+                "cost of a draft must be a share of a step of the model, from 0 to below 1, not "
+                f"{self.cost!r}: a draft that takes as long can't save time."
+            )
+        if self.precision is not None and self.draft is None:
+            raise WrongKindError("precision is that of a draft; with a cost alone leave it out.")
+
+    @property
+    def checked(self) -> int:
+        """Tokens that a check works on: those drafted, and the one before them."""
+        return self.tokens + 1
+
+    def __str__(self) -> str:
+        what = (
+            f"cost {self.cost:g}" if self.draft is None else getattr(self.draft, "name", self.draft)
+        )
+        return f"{self.tokens} tokens from {what}, acceptance {self.acceptance:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offload:
+    """What lies in the host's memory, and comes over the host's link in each step.
+
+    Parameters
+    ----------
+    cache, weights
+        Shares of the KV cache and of the weights, from 0 to 1.
+    overlap
+        How far an operator's reading from the host overlaps with its reading of device memory:
+        1 for all (the longer counts), 0 for none (their sum).
+
+    Raises
+    ------
+    InvalidValueError
+        If one is no share.
+
+    >>> print(Offload(cache=0.3))
+    30% of the cache and 0% of the weights on the host
+    """
+
+    cache: float = 0.0
+    weights: float = 0.0
+    overlap: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("cache", "weights", "overlap"):
+            _check_share(f"{name} of an offload", getattr(self, name))
+
+    def __str__(self) -> str:
+        return f"{self.cache:.0%} of the cache and {self.weights:.0%} of the weights on the host"
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def _check_share(name: str, value: Any) -> None:
+    if not (_is_number(value) and 0 <= value <= 1):
+        raise InvalidValueError(f"{name} must be a share from 0 to 1, such as 0.7, not {value!r}.")
+
+
 # More tokens than any sequence has: no limit.
 UNLIMITED = 2**40
 
@@ -191,9 +307,23 @@ class StepOperator:
         """Return it with scores for so many tokens of a sequence, if it is for the last only."""
         return replace(self, token_limit=tokens) if self.token_limit == 1 else self
 
+    def holding(self, numbers: int) -> StepOperator:
+        """Return it with learned numbers that a step reads, and that stay in 16 bits."""
+        names = ("parameters", "parameters_streamed", "wide_parameters")
+        held: dict[str, Any] = dict.fromkeys(names, numbers)
+        return replace(self, **held)
+
     def renamed(self, name: str) -> StepOperator:
         """Return it under another name."""
         return replace(self, name=name)
+
+
+def sent(name: str, elements: float, devices: int, **more: Any) -> StepOperator:
+    """Return what so many devices send to one another, counted for each token."""
+    apart = {"resident_repeats": 0.0, **more}
+    return StepOperator(
+        name=name, kind="network", link_elements=elements, link_group=devices, **apart
+    )
 
 
 # What names an operator, or decides on its columns.

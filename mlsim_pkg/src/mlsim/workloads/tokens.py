@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.model import Convolution, Lowered, Operator, Shape
+from mlsim.workloads.model import Convolution, Lowered, Shape, one_kernel
 
 # Vectors of learned numbers in a norm: a scale, or a scale and a shift.
 NORM_VECTORS = {"rms": 1, "layer": 2}
@@ -37,26 +37,23 @@ def product(
     output = Shape(outputs, shape.size, 1)
     weights = int(count.projection_parameters(shape.channels, branches * outputs))
     read = shape.elements + adds * output.elements
-    operator = Operator(
-        name=name,
-        kind="projection",
+    return one_kernel(
+        name,
+        "projection",
+        read,
+        output,
+        also_live,
         multiply_adds=int(count.token_multiply_adds(weights)) * shape.size,
         parameters=weights + bias,
-        activations_read=read,
-        activations_written=output.elements,
-        activations_live=read + output.elements + also_live,
         outputs=outputs,
     )
-    return Lowered((operator,), output)
 
 
 def elementwise(
     name: str, kind: str, shape: Shape, parameters: int = 0, also_live: int = 0
 ) -> Lowered:
     """Return what reads all elements and writes as many, such as a norm."""
-    elements = shape.elements
-    live = 2 * elements + also_live
-    return Lowered((Operator(name, kind, 0, parameters, elements, elements, live),), shape)
+    return one_kernel(name, kind, shape.elements, shape, also_live, parameters=parameters)
 
 
 def attention(
@@ -77,9 +74,8 @@ def attention(
     pairs = queries.size * (queries.size + 1) // 2 if causal else queries.size * seen
     read = queries.elements + 2 * queries.channels * seen
     each = int(count.pair_multiply_adds(heads, queries.channels // heads))
-    live = read + queries.elements + also_live
-    operator = Operator(name, "attention", pairs * each, bias, read, queries.elements, live)
-    return Lowered((operator,), queries)
+    moved, done = (read, queries, also_live), pairs * each
+    return one_kernel(name, "attention", *moved, multiply_adds=done, parameters=bias)
 
 
 def norm_parameters(kind: str, width: int, name: str) -> int:
@@ -143,18 +139,17 @@ class PatchEmbedding:
             name=self.name, out_channels=self.width, kernel=self.patch, stride=self.patch, bias=True
         ).lower(shape, also_live)
         tokens = Shape(self.width, cut.output.places + self.class_token, 1)
-        patches = cut.operators[0]
-        operator = Operator(
-            name=self.name,
-            kind="convolution",
+        (patches,) = cut.operators
+        return one_kernel(
+            self.name,
+            "convolution",
+            patches.activations_read,
+            tokens,
+            also_live,
             multiply_adds=patches.multiply_adds,
             parameters=patches.parameters + self.class_token * self.width + tokens.elements,
-            activations_read=patches.activations_read,
-            activations_written=tokens.elements,
-            activations_live=patches.activations_read + tokens.elements + also_live,
             outputs=self.width,
         )
-        return Lowered((operator,), tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,18 +176,8 @@ class TokenEmbedding:
         check_sequence(self.name, shape)
         output = Shape(self.width, shape.size, 1)
         table = self.own_table * int(count.projection_parameters(self.vocabulary, self.width))
-        live = 2 * output.elements + also_live
-        operator = Operator(
-            name=self.name,
-            kind="embedding",
-            multiply_adds=0,
-            parameters=0,
-            activations_read=output.elements,
-            activations_written=output.elements,
-            activations_live=live,
-            table_parameters=table,
-        )
-        return Lowered((operator,), output)
+        moved = (output.elements, output, also_live)
+        return one_kernel(self.name, "embedding", *moved, table_parameters=table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,31 +207,20 @@ class DotInteraction:
                 f"layer {self.name}: its input must be one vector, not {shape.places} places: put "
                 "a linear layer before it."
             )
-        width = shape.channels
-        vectors = len(self.rows) + 1
-        looked_up = len(self.rows) * width
-        lookups = Operator(
-            name=f"{self.name}.lookups",
-            kind="embedding",
-            multiply_adds=0,
-            parameters=0,
-            activations_read=looked_up,
-            activations_written=looked_up,
-            activations_live=2 * looked_up + shape.elements + also_live,
+        width, vectors = shape.channels, len(self.rows) + 1
+        looked_up, pairs = Shape(len(self.rows) * width, 1), vectors * (vectors - 1) // 2
+        output = Shape(width + pairs, 1)
+        rows = one_kernel(
+            f"{self.name}.lookups",
+            "embedding",
+            looked_up.elements,
+            looked_up,
+            shape.elements + also_live,
             table_parameters=int(count.projection_parameters(sum(self.rows), width)),
         )
-        pairs = vectors * (vectors - 1) // 2
-        output = Shape(width + pairs, 1)
-        interaction = Operator(
-            name=f"{self.name}.interaction",
-            kind="interaction",
-            multiply_adds=pairs * width,
-            parameters=0,
-            activations_read=vectors * width,
-            activations_written=output.elements,
-            activations_live=vectors * width + output.elements + also_live,
-        )
-        return Lowered((lookups, interaction), output)
+        name, moved = f"{self.name}.interaction", (vectors * width, output, also_live)
+        joined = one_kernel(name, "interaction", *moved, multiply_adds=pairs * width)
+        return Lowered((*rows.operators, *joined.operators), output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

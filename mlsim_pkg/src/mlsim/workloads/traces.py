@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.workloads.requests import MOST, Requests, check_count
+from mlsim.errors import DataFileError, InvalidValueError, check_whole
+from mlsim.workloads.requests import MOST, Requests, number
 
 if TYPE_CHECKING:
     import numpy
@@ -70,7 +70,12 @@ def opened(path: Path) -> Iterator[TextIO]:
         If there is no such file.
     """
     try:
-        with _open(path) as file:
+        options: Any = {"encoding": "utf-8-sig", "newline": ""}
+        with (
+            gzip.open(path, "rt", **options)
+            if path.suffix == ".gz"
+            else path.open(**options) as file
+        ):
             yield file
     except FileNotFoundError:
         raise InvalidValueError(f"there is no trace {path}.") from None
@@ -78,12 +83,6 @@ def opened(path: Path) -> Iterator[TextIO]:
         raise InvalidValueError(f"{path} is a folder; give the CSV file in it.") from None
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
         raise DataFileError(f"{path}: no CSV file as text in UTF-8 ({error}).") from None
-
-
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _rows(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, int, int]]]:
@@ -107,13 +106,13 @@ def _rows(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, i
 
 
 def _lines(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, int, int]]]:
-    for number, where, found in objects(path, file):
+    for line, where, found in objects(path, file):
         for key in KEYS:
             if key not in found:
                 raise DataFileError(f"{where}: no {key}; a request has {', '.join(KEYS)}.")
         time, *sizes = (str(found[key]) for key in KEYS)
         tokens = (_tokens(where, key, each) for key, each in zip(KEYS[1:], sizes, strict=True))
-        yield number, (_milliseconds(where, time), *tokens)  # type: ignore[misc]
+        yield line, (_milliseconds(where, time), *tokens)  # type: ignore[misc]
 
 
 def objects(path: Path, file: TextIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -124,25 +123,22 @@ def objects(path: Path, file: TextIO) -> Iterator[tuple[int, str, dict[str, Any]
     DataFileError
         If a line holds something else.
     """
-    for number, line in enumerate(file, 1):
+    for place, line in enumerate(file, 1):
         if not line.strip():
             continue
-        where = f"{path}: line {number}"
+        where = f"{path}: line {place}"
         try:
             found = json.loads(line)
         except ValueError as error:
             raise DataFileError(f"{where}: no JSON ({error}).") from None
         if not isinstance(found, dict):
             raise DataFileError(f"{where}: a request is an object, {{...}}, not {line.strip()!r}.")
-        yield number, where, found
+        yield place, where, found
 
 
 def _milliseconds(where: str, text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+    found = number(text)
+    if math.isnan(found):
         raise DataFileError(f"{where}: timestamp must be milliseconds, not {text!r}.")
     return found / _MS
 
@@ -175,11 +171,8 @@ def _moment(cell: str) -> float:
 
 
 def _tokens(where: str, name: str, cell: str) -> int:
-    try:
-        found = float(cell)
-    except ValueError:
-        found = math.nan
-    if not math.isfinite(found) or found < 1 or not found.is_integer():
+    found = number(cell)
+    if not found >= 1 or not found.is_integer():
         raise DataFileError(f"{where}: {name} must be a whole number from 1 up, not {cell!r}.")
     return int(found)
 
@@ -250,8 +243,8 @@ def cached_tokens(
     import numpy as np
 
     path = Path(path)
-    size = check_count("block_tokens", block_tokens)
-    most = None if blocks is None else check_count("prefix_blocks", blocks, most=10**9)
+    size = check_whole("block_tokens", block_tokens, most=MOST)
+    most = None if blocks is None else check_whole("prefix_blocks", blocks, most=10**9)
     with opened(path) as file:
         if is_jsonl(path):
             rows = _by_blocks(_named(path, file, size), most, size)

@@ -160,18 +160,14 @@ def _of_operator(
         for kernel in adapter_kernels(layer, operator, found):
             yield kernel, repeats
         if name.endswith(", up"):
-            branches = _branches(model, name)
+            routed = model.experts and not name.startswith("feed-forward")
+            feed = model.experts.expert if model.experts and routed else model.feed_forward
+            branches = feed.branches if feed else 1
             size = copies * operator.outputs / branches
             for kernel in layer.activation(size, branches):
                 yield kernel, repeats
     elif operator.kind == "output":
         yield from _output(operator, layer)
-
-
-def _branches(model: Transformer, name: str) -> int:
-    if model.experts and not name.startswith("feed-forward"):
-        return model.experts.expert.branches
-    return model.feed_forward.branches if model.feed_forward else 1
 
 
 def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Shape
+from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Shape, one_kernel
 from mlsim.workloads.tokens import Block, elementwise, product
 
 
@@ -144,9 +144,7 @@ class _Run:
         """Add what writes each pixel four times."""
         shape = self.shape
         wide = Shape(shape.channels, 2 * shape.size)
-        live = shape.elements + wide.elements + self.also_live
-        resampled = Operator(name, "resampling", 0, 0, shape.elements, wide.elements, live)
-        return self.add(Lowered((resampled,), wide))
+        return self.add(one_kernel(name, "resampling", shape.elements, wide, self.also_live))
 
     def residual(self, name: str, width: int) -> None:
         """Add a residual block, to which the time is added in the middle."""

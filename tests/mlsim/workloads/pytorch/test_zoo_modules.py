@@ -56,7 +56,7 @@ def sampled() -> tuple[list[str], list[str]]:
 
 
 SOME, LANGUAGE = sampled()
-# Reads modules in a process that can reach neither the zoo nor any data file.
+# Reads modules in a process that can reach neither the zoo nor its data.
 ALONE = text("modules_alone.py.txt")
 
 

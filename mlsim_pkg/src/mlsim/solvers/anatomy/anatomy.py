@@ -450,7 +450,7 @@ class Anatomy(Figures, Suggesting):
         """
         nodes = (self.graph[layer],) if layer else self.graph.nodes
         rows = []
-        for name, (meaning, _) in COUNTS.items():
+        for name, meaning in COUNTS.items():
             try:
                 one = sum(operations(node, name) for node in nodes)
             except InvalidValueError:

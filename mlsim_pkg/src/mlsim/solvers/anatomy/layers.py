@@ -299,7 +299,7 @@ def blocks(graph: Graph) -> list[str]:
     """Return all beginnings of names that several layers may share, in the order of the layers.
 
     >>> from mlsim import Models
-    >>> from mlsim.workloads.graph.of import graph
+    >>> from mlsim.workloads.graph.language import graph
     >>> blocks(graph(Models.ResNet18))[:3]
     ['conv2', 'conv2.1', 'conv2.2']
     """
@@ -316,9 +316,9 @@ _MOVED = "each number takes the bytes of its format, and moves once"
 _HELD = "each number takes the bytes of its format"
 _FIGURES: Mapping[str, tuple[str, str, str]] = {
     "parameters": ("parameter", "parameters", "learned numbers, biases included"),
-    "operations": ("FLOP", "operations", COUNTS[FLOP][0]),
-    "multiply_adds": ("MAC", "multiply-adds", COUNTS[MAC][0]),
-    "operations_backward": ("FLOP", "operations of the way back", COUNTS[FLOP][0]),
+    "operations": ("FLOP", "operations", COUNTS[FLOP]),
+    "multiply_adds": ("MAC", "multiply-adds", COUNTS[MAC]),
+    "operations_backward": ("FLOP", "operations of the way back", COUNTS[FLOP]),
     "bytes_in": ("B", "bytes read by", _MOVED),
     "bytes_out": ("B", "bytes written by", _MOVED),
     "bytes_weights": ("B", "bytes of weights", _MOVED),
@@ -387,7 +387,7 @@ def figure(name: str, rows: Sequence[Mapping[str, Any]], what: str, anatomy: Ana
 def _origin(name: str, what: str, anatomy: Anatomy, layers: int, value: Quantity) -> Origin:
     _, words, how = _FIGURES[name]
     if name == "operations":
-        how = COUNTS[anatomy.count][0]
+        how = COUNTS[anatomy.count]
     if name == "operations" and anatomy.count != FLOP:
         words = f"operations ({anatomy.count})"
     title = f"{words} {what}" if words.endswith(" by") else f"{words} of {what}"

@@ -22,7 +22,7 @@ from mlsim.solvers.serving.speculated import checked_step
 from mlsim.solvers.serving.steps import step_question
 from mlsim.units import held
 from mlsim.workloads.model import OperatorTable
-from mlsim.workloads.requests import Speculation
+from mlsim.workloads.steps import Speculation
 
 # Places of the grids of contexts and chunks: what lies between is interpolated.
 CONTEXTS, CHUNKS = 65, 65

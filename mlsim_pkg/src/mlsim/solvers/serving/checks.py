@@ -23,8 +23,7 @@ from mlsim.systems.spread import spread
 from mlsim.systems.torus import check_exchange
 from mlsim.workloads.adapters import LoRA, adapted, check_adapters
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.requests import Offload, Speculation
-from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.steps import Offload, Parallelism, Speculation
 
 _ALONE = Parallelism()
 # What is asked for by number, beside the quantities that are given.

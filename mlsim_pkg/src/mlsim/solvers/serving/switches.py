@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import Equation, equations_of, switches as equations
 from mlsim.solvers.question import Known
 from mlsim.workloads.adapters import LoRA, adapter_operators
-from mlsim.workloads.requests import Offload, Speculation
-from mlsim.workloads.steps import Parallelism, StepOperator
+from mlsim.workloads.steps import Offload, Parallelism, Speculation, StepOperator
 
 if TYPE_CHECKING:
     from mlsim.records import Figure

@@ -6,7 +6,7 @@ operator of them, as a compiler does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -229,7 +229,7 @@ class Graph:
         """Return the numbers of activation that a node reads for one sample."""
         if node.read is not None:
             return node.read
-        return _sum(self.taken((node,)).values())
+        return sum(self.taken((node,)).values())
 
     def taken(self, nodes: Iterable[Node]) -> dict[str, int]:
         """Return how many numbers nodes that run together read of each other node's output.
@@ -259,31 +259,15 @@ class Graph:
     @property
     def parameters(self) -> int:
         """Learned numbers in all nodes."""
-        return _sum(node.parameters for node in self)
+        return sum(node.parameters for node in self)
 
     @property
     def multiply_adds(self) -> int:
         """MAC of matrix products and convolutions for one sample."""
-        return _sum(node.multiply_adds for node in self)
-
-
-def _sum(values: Iterable[int]) -> int:
-    return sum(values)
+        return sum(node.multiply_adds for node in self)
 
 
 FLOP, MAC, SEED003, PYTORCH = "flop", "mac", "seed003", "pytorch"
-
-
-def _flop(node: Node) -> int:
-    return 2 * node.multiply_adds
-
-
-def _mac(node: Node) -> int:
-    return node.multiply_adds
-
-
-def _pytorch(node: Node) -> int:
-    return 2 * (node.multiply_adds + node.masked_multiply_adds)
 
 
 # The rules of pthflops, which printed the seed's table: each output of a convolution is its
@@ -306,23 +290,20 @@ def _seed003(node: Node) -> int:
         return _SEED_EACH[node.kind] * node.elements
     if node.kind in _SEED_FREE:
         return 0
+    what = f"{node.kind} ({node.function})" if node.function else node.kind
     raise InvalidValueError(
-        f"count='seed003' has no rule for {node.name}, which is {_named(node)}: it counts "
+        f"count='seed003' has no rule for {node.name}, which is {what}: it counts "
         "convolutions, linear layers, pooling, ReLU, batch norm and additions. "
         "Use count='flop', 'mac' or 'pytorch'."
     )
 
 
-def _named(node: Node) -> str:
-    return f"{node.kind} ({node.function})" if node.function else node.kind
-
-
-# What each way counts, in words, and how.
-COUNTS: dict[str, tuple[str, Callable[[Node], int]]] = {
-    FLOP: ("two for each multiply-add of products and convolutions", _flop),
-    MAC: ("one for each multiply-add of products and convolutions", _mac),
-    SEED003: ("a bias with each window; two for ReLU; comparisons of a maximum", _seed003),
-    PYTORCH: ("as torch.utils.flop_counter: as flop, a causal mask counted in full", _pytorch),
+# What each way counts, in words.
+COUNTS = {
+    FLOP: "two for each multiply-add of products and convolutions",
+    MAC: "one for each multiply-add of products and convolutions",
+    SEED003: "a bias with each window; two for ReLU; comparisons of a maximum",
+    PYTORCH: "as torch.utils.flop_counter: as flop, a causal mask counted in full",
 }
 
 
@@ -353,7 +334,10 @@ def operations(node: Node, count: str = FLOP) -> int:
     >>> operations(relu, "seed003"), operations(relu, "flop")
     (6912, 0)
     """
-    return COUNTS[check_count(count)][1](node)
+    if check_count(count) == SEED003:
+        return _seed003(node)
+    hidden = node.masked_multiply_adds if count == PYTORCH else 0
+    return (1 if count == MAC else 2) * (node.multiply_adds + hidden)
 
 
 def total(graph: Graph | Iterable[Node], count: str = FLOP) -> int:

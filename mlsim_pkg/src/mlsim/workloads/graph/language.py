@@ -140,15 +140,14 @@ def _within(model: Transformer, tokens: Any) -> int:
 def _embedding(sequence: TokenWiring, model: Transformer) -> str:
     """Wire what makes vectors of the numbers of words."""
     words = sequence.add("tokens", "input", (sequence.tokens,), element_bytes=8)
-    shape = (sequence.tokens, model.hidden)
-    rows = sequence.tokens * model.hidden
-    table = model.vocabulary * model.hidden
-    stream = sequence.add("embedding", "embedding", shape, words, table=table, read=rows)
+    hidden = model.hidden
+    fields = {"table": model.vocabulary * hidden, "read": sequence.tokens * hidden}
+    stream = sequence.each("embedding", "embedding", hidden, words, **fields)
     for name, learned in (("token_types", model.token_types), ("positions", model.positions)):
         if learned:  # the first rows are read, once for all samples, and added to what is there
             read = min(learned, sequence.tokens)
-            told = {"weights": read * model.hidden, "table": (learned - read) * model.hidden}
-            stream = sequence.add(name, "positions", shape, stream, **told)
+            fields = {"weights": read * hidden, "table": (learned - read) * hidden}
+            stream = sequence.each(name, "positions", hidden, stream, **fields)
     return sequence.norm("embedding_norm", stream) if model.embedding_norm else stream
 
 
@@ -157,14 +156,13 @@ def _layer_embeddings(sequence: TokenWiring, model: Transformer, stream: str) ->
     width = model.layer_embedding
     if not width:
         return ""
-    shape = (sequence.tokens, model.layers * width)
-    told = {"table": table_parameters(model), "read": sequence.tokens * shape[1]}
-    rows = sequence.add("layer_embeddings", "embedding", shape, "tokens", **told)
-    made = sequence.linear("layer_embeddings_matrix", stream, model.hidden, shape[1])
-    made = sequence.add(
-        "layer_embeddings_norm", "norm", shape, made, function=model.norm, weights=width
-    )
-    return sequence.add("layer_embeddings_sum", "add", shape, made, rows)
+    all_ = model.layers * width
+    fields = {"table": table_parameters(model), "read": sequence.tokens * all_}
+    rows = sequence.each("layer_embeddings", "embedding", all_, "tokens", **fields)
+    made = sequence.linear("layer_embeddings_matrix", stream, model.hidden, all_)
+    norm: dict[str, Any] = {"function": model.norm, "weights": width}
+    made = sequence.each("layer_embeddings_norm", "norm", all_, made, **norm)
+    return sequence.each("layer_embeddings_sum", "add", all_, made, rows)
 
 
 def _layer_embedding(
@@ -172,11 +170,10 @@ def _layer_embedding(
 ) -> str:
     """Wire what a layer makes of its part of the embedding, which is added to the token."""
     width, hidden = model.layer_embedding, model.hidden
-    shape = (sequence.tokens, width)
     narrow = sequence.linear(f"{name}.in", stream, hidden, width)
-    narrow = sequence.add(f"{name}.activation", "activation", shape, narrow)
+    narrow = sequence.each(f"{name}.activation", "activation", width, narrow)
     own = sequence.part(f"{name}.part", rows, width, "this layer's part")
-    weighed = sequence.add(f"{name}.weigh", "multiply", shape, narrow, own)
+    weighed = sequence.each(f"{name}.weigh", "multiply", width, narrow, own)
     return sequence.linear(f"{name}.out", weighed, width, hidden)
 
 
@@ -279,38 +276,29 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
         kinds = {id(part) for _, part in mixers}
         rows = _spread([*mixers, *feeds], model.layers)
         pairs = [
-            (tuple(each for each in row if id(each) in kinds), tuple(_others(row, kinds)))
+            tuple(tuple(each for each in row if (id(each) in kinds) == mixes) for mixes in (1, 0))
             for row in rows
         ]
     elif model.shares_cache:  # who reads the cache of others comes after them
-        own = [(count, part) for count, part in mixers if not _shares(part)]
-        others = [(count, part) for count, part in mixers if _shares(part)]
-        mixed = [*_spread(own, _total(own)), *_spread(others, _total(others))]
+        mixed = []
+        for shares in (False, True):
+            own = [each for each in mixers if getattr(each[1], "shared_cache", False) == shares]
+            mixed += _spread(own, _total(own))
         pairs = list(zip(mixed, _in_order(feeds), strict=True))
     else:
         fed = _spread(feeds, model.layers) if model.feed_layers else _in_order(feeds)
         windowed = bool(mixers) and len(model.mixers) == 1
         mixed = _each_last(model) if windowed else _spread(mixers, model.layers)
         pairs = list(zip(mixed, fed, strict=True))
-    told = [SPREAD.format(layers=model.layers)] if _is_open(model) else []
+    # Whether some layers have another part than others, in an order that is not told.
+    groups = (each for each in (model.mixer_layers, model.feed_layers) if len(each) > 1)
+    counts = (count for group in (*groups, model.mixers) for count, _ in group)
+    unknown = [SPREAD.format(layers=model.layers)] if min(counts) < model.layers else []
     if model.norms * model.layers and not model.layer_norms:
         parts = max(len(mixed) + len(fed) for mixed, fed in pairs)
         if model.norms > 2 * parts + (model.layer_embedding > 0):
-            told.append(SOME_NORMS.format(norms=model.norms))
-    return tuple(_with_norms(model, *pair) for pair in pairs), tuple(told)
-
-
-def _shares(part: Any) -> bool:
-    """Tell whether a part reads keys and values of an earlier layer."""
-    return bool(getattr(part, "shared_cache", False))
-
-
-def _is_open(model: Transformer) -> bool:
-    """Tell whether some layers have another part than others, in an order that is not told."""
-    return any(
-        len(groups) > 1 and any(each < model.layers for each, _ in groups)
-        for groups in (model.mixer_layers, model.feed_layers)
-    ) or any(each < model.layers for each, _ in model.mixers)
+            unknown.append(SOME_NORMS.format(norms=model.norms))
+    return tuple(_with_norms(model, *pair) for pair in pairs), tuple(unknown)
 
 
 def _with_norms(model: Transformer, mixers: Sequence[Any], feeds: Sequence[Any]) -> Block:
@@ -345,10 +333,6 @@ def _in_order(feeds: Sequence[tuple[int, Any]]) -> list[tuple[Any, ...]]:
     return [(feed,) for layers, feed in feeds for _ in range(layers)]
 
 
-def _others(row: Sequence[Any], kinds: set[int]) -> list[Any]:
-    return [each for each in row if id(each) not in kinds]
-
-
 def _total(groups: Sequence[tuple[int, Any]]) -> int:
     return sum(layers for layers, _ in groups)
 
@@ -364,14 +348,12 @@ def _spread(groups: Sequence[tuple[int, Any]], layers: int) -> list[tuple[Any, .
     # What is left out of some layers leaves a gap, which is spread as well.
     some.append((max(layers - _total(some), 0), None))
     places = sorted(
-        ((number / count, order) for order, (count, _) in enumerate(some) for number in _to(count))
+        (number / count, order)
+        for order, (count, _) in enumerate(some)
+        for number in range(1, count + 1)
     )
     rows: list[list[Any]] = [[] for _ in range(layers)]
     if len(some) > 1:
         for index, (_, order) in enumerate(places):
             rows[index % layers].append(some[order][1])
     return [(*(each for each in row if each is not None), *everywhere) for row in rows]
-
-
-def _to(count: int) -> range:
-    return range(1, count + 1)

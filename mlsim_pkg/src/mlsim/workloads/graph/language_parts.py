@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from mlsim.equations import transformer
@@ -32,6 +31,10 @@ class TokenWiring(Wiring):
         # The nodes that hold keys and values which later layers may read, by window and head.
         self.cached: dict[tuple[int, int], list[str]] = {}
 
+    def each(self, name: str, kind: str, width: int, *inputs: str, **fields: Any) -> str:
+        """Add what puts out so many numbers of each token."""
+        return self.add(name, kind, (self.tokens, width), *inputs, **fields)
+
     def norm(self, name: str, source: str) -> str:
         """Add a norm over the model's width."""
         return self.inner_norm(name, source, self.hidden, self._vectors * self.hidden)
@@ -40,8 +43,8 @@ class TokenWiring(Wiring):
         """Add a norm over some width; of its learned numbers, those beyond the width are added."""
         weights = min(width, learned)
         shape = (self.tokens, *sides, width)
-        told = {"weights": weights, "biases": learned - weights, "function": self._norm}
-        return self.add(name, "norm", shape, source, **told)
+        fields = {"weights": weights, "biases": learned - weights, "function": self._norm}
+        return self.add(name, "norm", shape, source, **fields)
 
     def linear(
         self,
@@ -74,18 +77,15 @@ class TokenWiring(Wiring):
 
     def part(self, name: str, source: str, width: int, what: str) -> str:
         """Show a part of each token's numbers."""
-        return self.add(name, "reshape", (self.tokens, width), source, function=what)
+        return self.each(name, "reshape", width, source, function=what)
 
     def sum(self, name: str, sources: Sequence[str]) -> str:
         """Add vectors of tokens up, two at a time."""
         first, *others = sources
-        pairs = [*(f"{name}_{number}" for number in range(1, len(others))), name]
-        shape = (self.tokens, self.hidden)
-        return reduce(
-            lambda found, each: self.add(each[0], "add", shape, each[1], found),
-            zip(pairs, others, strict=False),
-            first,
-        )
+        for number, other in enumerate(others, 1):
+            called = f"{name}_{number}" if number < len(others) else name
+            first = self.each(called, "add", self.hidden, other, first)
+        return first
 
     def pairs(self, window: int) -> tuple[int, int]:
         """Return the pairs of tokens that meet, and those that a mask hides."""
@@ -96,7 +96,6 @@ class TokenWiring(Wiring):
         return found, square - found
 
 
-ALONE = Parallelism()
 # Bytes of a token's number, where an indexer says which tokens are looked at.
 _NUMBER = 8
 
@@ -114,7 +113,7 @@ def wire_part(sequence: TokenWiring, part: Any, name: str, source: str) -> list[
 
 
 def _operators(sequence: TokenWiring, part: Any) -> dict[str, StepOperator]:
-    return {each.name: each for each in part.operators(sequence.hidden, ALONE)}
+    return {each.name: each for each in part.operators(sequence.hidden, Parallelism())}
 
 
 def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -> list[str]:
@@ -146,8 +145,7 @@ def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -
     last = _meet(sequence, part, name, operators["attention"], inputs)
     if gate:
         gates = sequence.part(f"{name}.gate", qkv, gate, "gate")
-        shape = (sequence.tokens, mixed)
-        last = sequence.add(f"{name}.gated", "multiply", shape, last, gates, function=GATE)
+        last = sequence.each(f"{name}.gated", "multiply", mixed, last, gates, function=GATE)
     biases = part.output_bias * hidden
     return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
 
@@ -287,10 +285,10 @@ def _recurrent(sequence: TokenWiring, part: Recurrent, name: str, source: str) -
     state = operators["state"]
     inner = state.token_elements - columns
     last = sequence.linear(f"{name}.inputs", source, hidden, columns)
-    last = sequence.add(
+    last = sequence.each(
         f"{name}.state",
         "recurrent",
-        (sequence.tokens, inner),
+        inner,
         last,
         function=type(part).__name__,
         weights=state.parameters,
@@ -312,18 +310,17 @@ def _feed(sequence: TokenWiring, part: FeedForward, name: str, source: str) -> l
 
 def _cut(sequence: TokenWiring, name: str, source: str, width: int) -> str:
     """Add what sets the smaller of a gate's numbers to zero, and weighs the rest."""
-    shape = sequence.tokens, width
     gate = sequence.part(f"{name}.gate", source, width, "gate")
-    found = sequence.add(f"{name}.cut", "elementwise", shape, gate, function=BY_ROW)
-    found = sequence.add(f"{name}.activation", "activation", shape, found)
+    found = sequence.each(f"{name}.cut", "elementwise", width, gate, function=BY_ROW)
+    found = sequence.each(f"{name}.activation", "activation", width, found)
     rest = sequence.part(f"{name}.rest", source, width, "what the gate weighs")
-    return sequence.add(f"{name}.weigh", "multiply", shape, found, rest)
+    return sequence.each(f"{name}.weigh", "multiply", width, found, rest)
 
 
 def _activation(sequence: TokenWiring, name: str, source: str, width: int, *, gated: bool) -> str:
     """Add an activation function; which one, the model does not tell."""
     function = "gated" if gated else ""
-    return sequence.add(name, "activation", (sequence.tokens, width), source, function=function)
+    return sequence.each(name, "activation", width, source, function=function)
 
 
 def _experts(sequence: TokenWiring, part: Experts, name: str, source: str) -> list[str]:
@@ -345,9 +342,8 @@ def _experts(sequence: TokenWiring, part: Experts, name: str, source: str) -> li
         (last,) = _feed(sequence, part.shared_expert, f"{name}.shared", source)
         if part.shared_gate:
             gate = sequence.part(f"{name}.shared.gate", router, 1, "gate of the shared expert")
-            shape = (tokens, hidden)
-            told = {"function": GATE}
-            last = sequence.add(f"{name}.shared.gated", "multiply", shape, last, gate, **told)
+            gated = f"{name}.shared.gated"
+            last = sequence.each(gated, "multiply", hidden, last, gate, function=GATE)
         # The two are added up before the token is, as programs write it.
         found = [sequence.sum(f"{name}.both", [last, *found])]
     return found
@@ -380,9 +376,7 @@ def _routed(sequence: TokenWiring, part: Experts, name: str, source: str, router
     last = matrices("up", (width, columns), (part.per_token, columns), source, router)
     last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
     last = matrices("down", (part.size, width), (part.per_token, width), last)
-    last = sequence.add(
-        f"{name}.weighted", "multiply", (tokens, width), last, function="weighted sum"
-    )
+    last = sequence.each(f"{name}.weighted", "multiply", width, last, function="weighted sum")
     if part.latent:
         last = sequence.linear(f"{name}.from_their_width", last, width, hidden)
     return last
@@ -424,13 +418,12 @@ class Streams:
             self._turned(f"streams.made.{number}", embedding, length)
             for number in range(1, self.count)
         ]
-        if made:
-            both = self.sequence.add(
-                "streams.made.stacked", "concatenation", self.shape, embedding, *made
-            )
-            self.others = (self._others("streams.made.others", both),)
-            return self._first("streams.made.first", both)
-        return embedding
+        if not made:
+            return embedding
+        both = "streams.made.stacked"
+        self.sequence.add(both, "concatenation", self.shape, embedding, *made)
+        self.others = (self._others("streams.made.others", both),)
+        return self._first("streams.made.first", both)
 
     def join(self, stream: str) -> str:
         """Bring the others back, and return the mean of all."""
@@ -442,24 +435,20 @@ class Streams:
             found.append(self._turned(f"streams.joined.{number}", one, length))
         if not found:
             return stream
-        both = self.sequence.add(
-            "streams.joined.stacked", "concatenation", self.shape, stream, *found
-        )
-        shape = (self.sequence.tokens, wide)
-        return self.sequence.add("streams.mean", "pooling", shape, both, function="mean")
+        both = "streams.joined.stacked"
+        self.sequence.add(both, "concatenation", self.shape, stream, *found)
+        return self.sequence.each("streams.mean", "pooling", wide, both, function="mean")
 
     def _length(self, name: str, first: str) -> str:
         """Add what finds how long the first stream is, of each token."""
-        shape = (self.sequence.tokens, 1)
-        return self.sequence.add(name, "elementwise", shape, first, function=BY_ROW)
+        return self.sequence.each(name, "elementwise", 1, first, function=BY_ROW)
 
     def _turned(self, name: str, source: str, length: str) -> str:
         """Add a matrix, and what makes its result as long as the first stream."""
         sequence, wide = self.sequence, self.model.hidden
         made = sequence.linear(name, source, wide, wide)
-        shape = (sequence.tokens, wide)
-        told = {"function": BY_ROW}
-        return sequence.add(f"{name}.length", "elementwise", shape, made, length, **told)
+        turned = f"{name}.length"
+        return sequence.each(turned, "elementwise", wide, made, length, function=BY_ROW)
 
     def predict(self, name: str, stream: str) -> str:
         """Predict all streams; return the first, on which the layer works."""
@@ -484,18 +473,13 @@ class Streams:
         weights = self._weights(f"{name}.correct", stream, self.count, learned=False)
         first = self._first(f"{name}.correct.first_predicted", self.predicted)
         missed = self.sequence.sum(f"{name}.correct.missed", [stream, first])
-        told = {"function": "corrected"}
-        made = (self.predicted, missed, weights)
-        corrected = self.sequence.add(
-            f"{name}.correct.corrected", "elementwise", self.shape, *made, **told
-        )
+        corrected, made = f"{name}.correct.corrected", (self.predicted, missed, weights)
+        self.sequence.add(corrected, "elementwise", self.shape, *made, function="corrected")
         self.others = (self._others(f"{name}.correct.others", corrected),)
         first = self._first(f"{name}.correct.first", corrected)
-        wide = self.model.hidden
-        shape = (self.sequence.tokens, wide)
-        told = {"function": "scale"}
-        scale = f"{name}.correct.scale"
-        return first, self.sequence.add(scale, "elementwise", shape, first, weights=wide, **told)
+        scale, wide = f"{name}.correct.scale", self.model.hidden
+        fields: dict[str, Any] = {"function": "scale", "weights": wide}
+        return first, self.sequence.each(scale, "elementwise", wide, first, **fields)
 
     def add(self, name: str, source: str) -> None:
         """Add what a layer's embedding made to the others."""
@@ -517,8 +501,7 @@ class Streams:
         sequence, wide, scores = self.sequence, self.model.hidden, self.count
         source = sequence.inner_norm(f"{name}.norm", source, wide, wide * learned)
         router = sequence.linear(f"{name}.router", source, wide, scores, learned=learned)
-        shape = (sequence.tokens, scores)
-        router = sequence.add(f"{name}.tanh", "activation", shape, router, function="tanh")
+        router = sequence.each(f"{name}.tanh", "activation", scores, router, function="tanh")
         return sequence.linear(f"{name}.weights", router, scores, outputs)
 
 

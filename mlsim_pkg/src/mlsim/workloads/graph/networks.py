@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.workloads.graph import Graph, Node
 from mlsim.workloads.model import (
@@ -14,6 +14,7 @@ from mlsim.workloads.model import (
     Layer,
     Linear,
     Lowered,
+    Network,
     Operator,
     Pool,
     ResponseNorm,
@@ -29,10 +30,6 @@ from mlsim.workloads.tokens import (
     TokenEmbedding,
     TokenLinear,
 )
-
-if TYPE_CHECKING:
-    from mlsim.workloads.model import Network
-
 
 # What makes probabilities of scores, or their logarithms.
 SOFTMAX = ("softmax", "log_softmax")
@@ -58,9 +55,9 @@ class Wiring:
         self.nodes: list[Node] = []
         self.notes: list[str] = []
 
-    def add(self, name: str, kind: str, shape: tuple[int, ...], *inputs: str, **told: Any) -> str:
+    def add(self, name: str, kind: str, shape: tuple[int, ...], *inputs: str, **fields: Any) -> str:
         """Add a node."""
-        self.nodes.append(Node(name=name, kind=kind, shape=shape, inputs=inputs, **told))
+        self.nodes.append(Node(name=name, kind=kind, shape=shape, inputs=inputs, **fields))
         return name
 
     def activation(self, function: str, name: str, source: str) -> str:
@@ -78,104 +75,59 @@ class Wiring:
 
 def wire_leaf(wiring: Wiring, lowered: Lowered, source: str, shortcut: str = "") -> str:
     """Wire a layer that was lowered by itself; `shortcut` is added to what it puts out."""
-    found: str = LEAVES[type(lowered.layer)](wiring, lowered, source, shortcut)
-    return found
+    layer, out = lowered.layer, sides(lowered.output)
+    assert layer is not None
+    name = last = wiring.add(layer.name, LEAVES[type(layer)], out, source, **_counts(lowered))
+    if isinstance(layer, Convolution):
+        if layer.batch_norm:
+            width = layer.out_channels
+            fields = {"weights": width, "biases": width, "buffers": 2 * width}
+            last = wiring.add(f"{name}_bn", "batch norm", out, last, **fields)
+        if layer.adds_residual:
+            last = wiring.add(f"{name}_add", "add", out, last, shortcut)
+    return wiring.activation(getattr(layer, "activation", ""), name, last)
 
 
-def _convolution(wiring: Wiring, lowered: Lowered, source: str, shortcut: str) -> str:
-    layer, (operator,) = lowered.layer, lowered.operators
-    assert isinstance(layer, Convolution)
-    name, out = layer.name, sides(lowered.output)
-    width = layer.out_channels
-    weights = operator.parameters - width * (layer.bias + 2 * layer.batch_norm)
-    last = wiring.add(
-        name,
-        "convolution",
-        out,
-        source,
-        weights=weights,
-        biases=layer.bias * width,
-        multiply_adds=operator.multiply_adds,
-        window=weights // width,
-        outputs=operator.outputs,
-    )
-    if layer.batch_norm:
-        told = {"weights": width, "biases": width, "buffers": 2 * width}
-        last = wiring.add(f"{name}_bn", "batch norm", out, last, **told)
-    if layer.adds_residual:
-        last = wiring.add(f"{name}_add", "add", out, last, shortcut)
-    return wiring.activation(layer.activation, name, last)
-
-
-def _linear(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
-    layer, (operator,) = lowered.layer, lowered.operators
-    assert isinstance(layer, Linear)
-    biases = layer.bias * layer.out_features
-    last = wiring.add(
-        layer.name,
-        "linear",
-        sides(lowered.output),
-        source,
-        weights=operator.parameters - biases,
-        biases=biases,
-        multiply_adds=operator.multiply_adds,
-        window=operator.activations_read,
-        outputs=operator.outputs,
-    )
-    return wiring.activation(layer.activation, layer.name, last)
-
-
-def _pool(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+def _counts(lowered: Lowered) -> dict[str, Any]:
+    """Return what the node of a layer counts."""
     layer, shape = lowered.layer, lowered.input
-    assert isinstance(layer, Pool)
-    assert shape is not None
-    whole = not layer.kernel
-    function = "sum" if layer.trained else "mean" if whole or layer.mean else "max"
-    last = wiring.add(
-        layer.name,
-        "pooling",
-        sides(lowered.output),
-        source,
-        function=function,
-        weights=layer.trained * shape.channels,
-        biases=layer.trained * shape.channels,
-        window=shape.places if whole else layer.kernel**shape.rank,
-    )
-    return wiring.activation(layer.activation, layer.name, last)
+    if isinstance(layer, Dropout):
+        return {"function": "maps" if layer.maps else ""}
+    if isinstance(layer, Pool) and shape is not None:
+        whole, learned = not layer.kernel, layer.trained * shape.channels
+        return {
+            "function": "sum" if layer.trained else "mean" if whole or layer.mean else "max",
+            "weights": learned,
+            "biases": learned,
+            "window": shape.places if whole else layer.kernel**shape.rank,
+        }
+    if not isinstance(layer, (Convolution, Linear, Distances)):
+        return {}
+    (operator,), columns, biases, norms = lowered.operators, 0, 0, 0
+    if isinstance(layer, Distances):
+        columns = layer.classes
+    else:
+        columns = layer.out_features if isinstance(layer, Linear) else layer.out_channels
+        biases = layer.bias * columns
+    if isinstance(layer, Convolution):
+        norms = 2 * layer.batch_norm * columns
+    weights = operator.parameters - biases - norms
+    return {
+        "weights": weights,
+        "biases": biases,
+        "multiply_adds": operator.multiply_adds,
+        "window": weights // columns,
+        "outputs": operator.outputs,
+    }
 
 
-def _dropout(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
-    layer = lowered.layer
-    assert isinstance(layer, Dropout)
-    function = "maps" if layer.maps else ""
-    return wiring.add(layer.name, "dropout", sides(lowered.output), source, function=function)
-
-
-def _response_norm(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
-    (operator,) = lowered.operators
-    return wiring.add(operator.name, "response norm", sides(lowered.output), source)
-
-
-def _distances(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
-    (operator,) = lowered.operators
-    return wiring.add(
-        operator.name,
-        "distances",
-        sides(lowered.output),
-        source,
-        weights=operator.parameters,
-        multiply_adds=operator.multiply_adds,
-        window=operator.activations_read,
-    )
-
-
-LEAVES: dict[type[Any], Callable[[Wiring, Lowered, str, str], str]] = {
-    Convolution: _convolution,
-    Linear: _linear,
-    Pool: _pool,
-    Dropout: _dropout,
-    ResponseNorm: _response_norm,
-    Distances: _distances,
+LEAVES: dict[type[Any], str] = {
+    Convolution: "convolution",
+    Linear: "linear",
+    Pool: "pooling",
+    Dropout: "dropout",
+    ResponseNorm: "response norm",
+    Distances: "distances",
 }
 
 
@@ -198,14 +150,9 @@ def _patches(wiring: Wiring, layer: PatchEmbedding, shape: Shape, source: str) -
     )
     out = sides(tokens)
     if layer.class_token:
-        told: dict[str, Any] = {"weights": width, "function": "learned token"}
-        last = wiring.add(f"{layer.name}_class", "concatenation", out, last, **told)
+        fields: dict[str, Any] = {"weights": width, "function": "learned token"}
+        last = wiring.add(f"{layer.name}_class", "concatenation", out, last, **fields)
     return wiring.add(f"{layer.name}_positions", "positions", out, last, weights=tokens.elements)
-
-
-def _embedding(wiring: Wiring, layer: TokenEmbedding, shape: Shape, source: str) -> str:
-    (operator,) = layer.lower(shape).operators
-    return _look_up(wiring, operator, Shape(layer.width, shape.size, 1), source)
 
 
 def _look_up(wiring: Wiring, operator: Operator, output: Shape, *inputs: str) -> str:
@@ -217,19 +164,6 @@ def _look_up(wiring: Wiring, operator: Operator, output: Shape, *inputs: str) ->
         table=operator.table_parameters,
         read=operator.activations_read,
     )
-
-
-def _positions(wiring: Wiring, layer: Positions, shape: Shape, source: str) -> str:
-    return wiring.add(layer.name, "positions", sides(shape), source, weights=shape.elements)
-
-
-def _first(wiring: Wiring, layer: FirstToken, shape: Shape, source: str) -> str:
-    return wiring.add(layer.name, "reshape", (shape.channels,), source, function="first token")
-
-
-def _projection(wiring: Wiring, layer: TokenLinear, shape: Shape, source: str) -> str:
-    (operator,) = layer.lower(shape).operators
-    return _product(wiring, operator, shape.size, source)
 
 
 def _product(wiring: Wiring, operator: Operator, tokens: int, source: str, columns: int = 0) -> str:
@@ -247,15 +181,6 @@ def _product(wiring: Wiring, operator: Operator, tokens: int, source: str, colum
         window=weights // columns,
         outputs=operator.outputs,
     )
-
-
-def _encoder(wiring: Wiring, stage: EncoderStage, shape: Shape, source: str) -> str:
-    return _Blocks(wiring, stage, source, memory="").wire(stage.parts(shape), shape.size)
-
-
-def _decoder(wiring: Wiring, stage: DecoderStage, shape: Shape, source: str) -> str:
-    words = wiring.add(f"{stage.name}.words", "input", (stage.tokens,), element_bytes=8)
-    return _Blocks(wiring, stage, words, memory=source).wire(stage.parts(shape), stage.tokens)
 
 
 class _Blocks:
@@ -283,12 +208,12 @@ class _Blocks:
             self.stream = _look_up(self.wiring, operator, output, self.last)
             return self.stream
         if operator.kind == "elementwise":
-            told = {"weights": operator.parameters, "table": operator.table_parameters}
-            self.stream = add(name, "positions", sides(output), self.last, **told)
+            fields = {"weights": operator.parameters, "table": operator.table_parameters}
+            self.stream = add(name, "positions", sides(output), self.last, **fields)
             return self.stream
         if operator.kind == "norm":
-            told = self._norm(operator.parameters, output.channels)
-            return add(name, "norm", sides(output), self.stream, **told)
+            fields = self._norm(operator.parameters, output.channels)
+            return add(name, "norm", sides(output), self.stream, **fields)
         if operator.kind == "attention":
             return self._attention(operator, output)
         if end == "queries":
@@ -331,19 +256,8 @@ class _Blocks:
         last = _product(self.wiring, operator, tokens, self.last, columns)
         function = self.stage.activation
         name = f"{operator.name}_{function}"
-        told = {"function": f"{function}, gated" if self.stage.gated else function}
-        return self.wiring.add(name, "activation", sides(output), last, **told)
-
-
-WIRES: dict[type[Any], Callable[..., str]] = {
-    PatchEmbedding: _patches,
-    TokenEmbedding: _embedding,
-    Positions: _positions,
-    FirstToken: _first,
-    TokenLinear: _projection,
-    EncoderStage: _encoder,
-    DecoderStage: _decoder,
-}
+        fields = {"function": f"{function}, gated" if self.stage.gated else function}
+        return self.wiring.add(name, "activation", sides(output), last, **fields)
 
 
 INPUT = "input"
@@ -378,8 +292,28 @@ def _wire(wiring: Wiring, layer: Layer, shape: Shape, source: str) -> tuple[str,
         return _residual_stage(wiring, layer, shape, source), lowered.output
     if type(layer) in LEAVES:
         return wire_leaf(wiring, lowered, source), lowered.output
-    wire = WIRES.get(type(layer), _whole)
-    return wire(wiring, layer, shape, source), lowered.output
+    return _wire_tokens(wiring, layer, shape, lowered, source), lowered.output
+
+
+def _wire_tokens(wiring: Wiring, layer: Layer, shape: Shape, lowered: Lowered, source: str) -> str:
+    """Wire what works on tokens; return its last node."""
+    if isinstance(layer, PatchEmbedding):
+        return _patches(wiring, layer, shape, source)
+    if isinstance(layer, TokenEmbedding):
+        return _look_up(wiring, lowered.operators[0], lowered.output, source)
+    if isinstance(layer, Positions):
+        return wiring.add(layer.name, "positions", sides(shape), source, weights=shape.elements)
+    if isinstance(layer, FirstToken):
+        fields = {"function": "first token"}
+        return wiring.add(layer.name, "reshape", (shape.channels,), source, **fields)
+    if isinstance(layer, TokenLinear):
+        return _product(wiring, lowered.operators[0], shape.size, source)
+    if isinstance(layer, EncoderStage):
+        return _Blocks(wiring, layer, source, memory="").wire(layer.parts(shape), shape.size)
+    if isinstance(layer, DecoderStage):
+        words = wiring.add(f"{layer.name}.words", "input", (layer.tokens,), element_bytes=8)
+        return _Blocks(wiring, layer, words, memory=source).wire(layer.parts(shape), layer.tokens)
+    return _whole(wiring, layer, lowered, source)
 
 
 def _residual_stage(
@@ -392,7 +326,7 @@ def _residual_stage(
         for part in parts:
             (operator,) = part.operators
             if part.layer is None:  # channels weighed by a function of their means
-                source = _scale(wiring, operator, part.output, wide, source)
+                source = wiring.add(operator.name, "multiply", sides(part.output), wide, source)
             elif operator.name.endswith(".down"):
                 shortcut = wire_leaf(wiring, part, block)
             else:
@@ -403,17 +337,13 @@ def _residual_stage(
     return source
 
 
-def _scale(wiring: Wiring, operator: Operator, shape: Shape, wide: str, weights: str) -> str:
-    return wiring.add(operator.name, "multiply", sides(shape), wide, weights)
-
-
-def _whole(wiring: Wiring, layer: Layer, shape: Shape, source: str) -> str:
+def _whole(wiring: Wiring, layer: Layer, lowered: Lowered, source: str) -> str:
     """Wire a layer of which only operators are known, one after another."""
     wiring.notes.append(
         f"{layer.name}: its operators are counted as they run, one after another; "
         "what training keeps of them is not known."
     )
-    for operator in layer.lower(shape).operators:
+    for operator in lowered.operators:
         source = wiring.add(
             operator.name,
             _KINDS.get(operator.kind, operator.kind),

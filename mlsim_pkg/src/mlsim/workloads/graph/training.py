@@ -229,7 +229,8 @@ class TrainingStep:
             for source in dict.fromkeys(map(self.graph.root, node.inputs)):
                 if source not in self._learns or source in born:
                     continue
-                if node.kind == "add" and self._alone(source):
+                # What one layer only reads, a sum, has no error of its own.
+                if node.kind == "add" and len(self.graph.consumers[source]) == 1:
                     shared[source] = own
                     continue
                 born[source] = back
@@ -238,10 +239,6 @@ class TrainingStep:
         for name, first in born.items():
             if name in self._learns:
                 yield _Block("errors", self.bytes_of(self.graph[name]), first, dies[name])
-
-    def _alone(self, name: str) -> bool:
-        """Tell whether one layer only reads a node, so that its error is nobody else's."""
-        return len(self.graph.consumers[name]) == 1
 
     def _moments(self) -> Iterator[Moment]:
         changes: list[dict[str, float]] = [dict.fromkeys(KINDS, 0.0) for _ in range(self._end + 2)]
@@ -305,7 +302,9 @@ def training_network(graph: Graph, states: int, *, like: Model | None = None) ->
     states, and not what the network holds.
     """
     forward, back = both_ways(graph)
-    return _network((*forward, *back, _update(graph.parameters, states)), like, "")
+    # Weights, gradients and states are read; weights and states are written.
+    update = Operator(UPDATE, "elementwise", parameters=graph.parameters * (3 + 2 * states))
+    return _network((*forward, *back, update), like, "")
 
 
 def both_ways(graph: Graph) -> tuple[tuple[Operator, ...], tuple[Operator, ...]]:
@@ -374,12 +373,6 @@ def _kept(graph: Graph, kernel: Fused) -> Iterator[int]:
                 for name, count in graph.taken((node,)).items()
                 if name not in own or node.weights
             )
-
-
-def _update(parameters: int, states: int) -> Operator:
-    """Return what reads weights, gradients and states, and writes weights and states."""
-    moved = parameters * (3 + 2 * states)
-    return Operator(UPDATE, "elementwise", 0, moved, 0, 0, 0)
 
 
 # A mean and a variance are kept in 32 bits whatever the format of the weights.

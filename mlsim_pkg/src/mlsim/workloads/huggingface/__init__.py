@@ -25,7 +25,7 @@ from mlsim.workloads.huggingface.config import (
     stretched,
 )
 from mlsim.workloads.huggingface.families import Family, catalogue
-from mlsim.workloads.huggingface.quantised import KEY, OPERATORS, released
+from mlsim.workloads.huggingface.quantised import KEY, released
 from mlsim.workloads.language import Transformer
 
 # Classes with the last layer that is counted here; other ones have another.
@@ -104,7 +104,7 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
             "rest.",
             stacklevel=2,
         )
-    return _with_formats(source, config, family, model, places)
+    return _with_formats(source, family, model, places)
 
 
 def _file(path: Path) -> Path:
@@ -138,33 +138,25 @@ def _family(source: Source) -> Family:
     read = f"Those read are {', '.join(families)}."
     if kind is None:
         raise source.error(f"model_type is missing, which says how the keys are read. {read}")
-    near = _misspelled(str(kind), families)
+    kind, numbers = str(kind), re.findall(r"\d+", str(kind))
+    # Another number makes another family: olmo2 is no olmo.
+    alike = [each for each in families if re.findall(r"\d+", each) == numbers]
+    near = closest(kind, alike, 1, _ALIKE) if len(kind) > _SHORT else ()
     if near:
         raise source.error(
-            f"model_type {shown(kind)} is no family. Did you mean {near!r}?", "model_type"
+            f"model_type {shown(kind)} is no family. Did you mean {near[0]!r}?", "model_type"
         )
+    zoo = sorted(each.stem for each in (DATA / "workloads").glob("*.toml"))
+    zoo = [each for each in zoo if each.split("_")[0] == re.split(r"[_-]", kind)[0]]
+    found = f" The zoo has {', '.join(zoo[:_SHOWN])}: give that name." if zoo else ""
     known = set[str]().union(*(family.understood for family in there.families.values()))
     unknown = [key for key in source.data if key not in known]
     more = f", and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     raise source.error(
-        f"model_type {shown(kind)} is of a family that is not read.{_in_zoo(str(kind))} {read} "
+        f"model_type {shown(kind)} is of a family that is not read.{found} {read} "
         f"Keys of this file that none of them has: {', '.join(unknown[:_SHOWN]) or 'none'}{more}.",
         "model_type",
     )
-
-
-def _misspelled(kind: str, families: Sequence[str]) -> str:
-    """Return the family that is meant; another number makes another family (olmo2 is no olmo)."""
-    numbers = re.findall(r"\d+", kind)
-    same = [each for each in families if re.findall(r"\d+", each) == numbers]
-    return next(iter(closest(kind, same, 1, _ALIKE)), "") if len(kind) > _SHORT else ""
-
-
-def _in_zoo(kind: str) -> str:
-    """Say which models of a family the zoo has, by the names of their files."""
-    names = sorted(each.stem for each in (DATA / "workloads").glob("*.toml"))
-    found = [each for each in names if each.split("_")[0] == re.split(r"[_-]", kind)[0]]
-    return f" The zoo has {', '.join(found[:_SHOWN])}: give that name." if found else ""
 
 
 def _config(
@@ -231,8 +223,8 @@ def _nested(source: Source, kind: str, ignore: frozenset[str]) -> tuple[Family, 
         raise source.error("text_config is missing.")
     known = catalogue()
     inner, allowed = source.data["text_config"], known.wrappers[kind]
-    told = inner.get("model_type", allowed[0]) if isinstance(inner, dict) else None
-    if told not in allowed:
+    inner_kind = inner.get("model_type", allowed[0]) if isinstance(inner, dict) else None
+    if inner_kind not in allowed:
         raise source.error(
             f"text_config must be an object of model_type {' or '.join(map(repr, allowed))}, not "
             f"{shown(inner)}.",
@@ -244,23 +236,14 @@ def _nested(source: Source, kind: str, ignore: frozenset[str]) -> tuple[Family, 
     # Where both say it, the model around decides, and they may not differ.
     if tie in source.data and inner.setdefault(tie, source.data[tie]) != source.data[tie]:
         raise source.error(f"{tie} is told differently in text_config.", tie)
-    family = known.families[told]
-    config = _config(
-        source,
-        inner,
-        replace(family, keys={**family.keys, **family.nested}),
-        ignore,
-        "text_config",
-    )
+    family = known.families[inner_kind]
+    family = replace(family, keys={**family.keys, **family.nested})
+    config = _config(source, inner, family, ignore, "text_config")
     return family, config, f"{kind}, its text part"
 
 
 def _with_formats(
-    source: Source,
-    config: Config,
-    family: Family,
-    model: Transformer,
-    places: Mapping[str, Sequence[int]],
+    source: Source, family: Family, model: Transformer, places: Mapping[str, Sequence[int]]
 ) -> Transformer:
     """Return the model with the formats in which it was published, if the file says."""
     data, inner = source.data.get(KEY), source.data.get("text_config")
@@ -277,13 +260,13 @@ def _with_formats(
         return model
     if not isinstance(data, dict):
         raise source.error(f"{KEY} must be an object, not {shown(data)}.", KEY)
-    told = released(source, data, beside, _places(model, places), family.modules)
-    return replace(model, released=replace(told, covers=model.quantised))
+    formats = released(source, data, beside, _places(model, places), family.modules)
+    return replace(model, released=replace(formats, covers=model.quantised))
 
 
 def _places(model: Transformer, places: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
     """Return the layers that have each operator that is quantised."""
-    every = range(model.layers)
+    every, known = range(model.layers), catalogue().quantised["operators"]
     dense = model.dense_layers if model.experts else model.layers
     usual: dict[str, Sequence[int]] = {
         "attention": every,
@@ -294,37 +277,23 @@ def _places(model: Transformer, places: Mapping[str, Sequence[int]]) -> dict[str
     usual |= places
     usual |= dict.fromkeys(("shared expert", "latent"), usual["experts"])
     return {
-        each.name: usual[OPERATORS[each.name][0]]
+        each.name: usual[known[each.name][0]]
         for each in model.operators()
-        if each.name in OPERATORS and not each.unquantised
+        if each.name in known and not each.unquantised
     }
 
 
 def _left_out(source: Source) -> str:
     """Return what is not counted, in words; "" if all is."""
-    words = []
-    if source.data.get("model_type") in catalogue().wrappers:
-        parts = [
-            key
-            for key in source.data
-            if key.endswith("_config") and key not in (KEY, "text_config")
-        ]
-        which = f" ({', '.join(parts)} left out)" if parts else ""
-        words.append(f"only the text part is counted{which}")
-    other = _other_head(source)
-    if other:
-        words.append(f"the last layer of {other} is not counted, but one for the next token")
-    return "; ".join(words)
-
-
-def _other_head(source: Source) -> str:
-    """Return the class that the file names, if its last layer is not the one counted; or ""."""
+    if source.data["model_type"] in catalogue().wrappers:
+        parts = [key for key in source.data if key.endswith("_config")]
+        others = ", ".join(key for key in parts if key not in (KEY, "text_config"))
+        return "only the text part is counted" + (f" ({others} left out)" if others else "")
     named = source.data.get("architectures") or [""]
-    first = named[0] if isinstance(named, list) else named
-    # The text part of a model of several modalities is a model of one.
-    wrapped = source.data["model_type"] in catalogue().wrappers
-    counted = not first or str(first).endswith(_COUNTED) or wrapped
-    return "" if counted else str(first)
+    first = str(named[0] if isinstance(named, list) else named)
+    if not first or first.endswith(_COUNTED):
+        return ""
+    return f"the last layer of {first} is not counted, but one for the next token"
 
 
 def _name(source: Source) -> str:

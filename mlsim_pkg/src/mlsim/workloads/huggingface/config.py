@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,36 @@ class Config:
                 f"{self.name(key)} must be a list of objects, not {shown(value)}.", key
             )
         return value
+
+    def one_each(self, key: str, listed: Any) -> list[Any]:
+        """Return a list that must have an entry for each layer."""
+        layers = self.count("num_hidden_layers")
+        if not isinstance(listed, list) or len(listed) != layers:
+            found = len(listed) if isinstance(listed, list) else shown(listed)
+            raise self.error(
+                f"{self.name(key)} must have {layers} entries, one for each layer, not {found}.",
+                key,
+            )
+        return listed
+
+    def check_object(
+        self,
+        what: str,
+        given: Mapping[str, Any],
+        fixed: Mapping[str, tuple[Any, ...]],
+        read: Collection[str],
+        key: str,
+    ) -> None:
+        """Refuse what is not understood of an object within the file: a key, or its value."""
+        for name, value in given.items():
+            allowed = fixed.get(name)
+            if allowed and value not in allowed:
+                raise self.error(
+                    f"{what}.{name} = {shown(value)} is not understood, only {shown(allowed[0])}.",
+                    key,
+                )
+            if not allowed and name not in read:
+                raise self.error(f"{what}.{name} is not understood.", key)
 
 
 def shown(value: Any) -> str:

@@ -57,13 +57,15 @@ class Catalogue:
 
     `wrappers` has models of several modalities, with the types that the text model within them
     may have, the usual one first, and `around` the keys around it; `refused` has types that are
-    known and can't be told here, each with the reason.
+    known and can't be told here, each with the reason; `quantised` what files of quantised
+    checkpoints call modules, formats and keys.
     """
 
     families: Mapping[str, Family]
     wrappers: Mapping[str, tuple[str, ...]]
     around: frozenset[str]
     refused: Mapping[str, str]
+    quantised: Mapping[str, Any]
 
 
 @cache
@@ -82,14 +84,18 @@ def load_catalogue(path: Path) -> Catalogue:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, ("reasons", "refused", "wrappers", "sets", "families"))
+    file.only(data, ("reasons", "refused", "wrappers", "sets", "families", "quantised"))
     families = {name: _family(file, "families", name) for name in data["families"]}
     wrappers = {name: tuple(types) for name, types in data["wrappers"].items()}
     for name, types in wrappers.items():
         file.only(dict.fromkeys(types), families, "wrappers", name)
     around = _tables(file, "sets", "around")
     return Catalogue(
-        families, wrappers, frozenset((*around["ignored"], *around["fixed"])), data["refused"]
+        families,
+        wrappers,
+        frozenset((*around["ignored"], *around["fixed"])),
+        data["refused"],
+        data["quantised"],
     )
 
 

@@ -7,40 +7,23 @@ Transformer. Only how many layers have a part matters, not which ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.huggingface.config import Config, shown
-from mlsim.workloads.huggingface.parts import FULL, SLIDING, attention, chosen_experts, sizes
+from mlsim.workloads.huggingface.parts import (
+    FULL,
+    SLIDING,
+    attention,
+    chosen_experts,
+    layers_of,
+    sizes,
+)
 
 CHUNKED = "chunked_attention"
 Part = TypeVar("Part")
-
-
-def layers_of(config: Config, key: str, allowed: Iterable[Any]) -> list[Any] | None:
-    """Return what each layer is, or None if the file doesn't say.
-
-    Raises
-    ------
-    DataFileError
-        If it is not a list with an entry for each layer, or has other entries.
-    """
-    found, allowed = config.values.get(key), tuple(allowed)
-    if found is None:
-        return None
-    layers = config.count("num_hidden_layers")
-    if not isinstance(found, list) or len(found) != layers:
-        what = f"{len(found)} entries" if isinstance(found, list) else shown(found)
-        raise config.error(
-            f"{config.name(key)} must have {layers} entries, one for each layer, not {what}.", key
-        )
-    other = next((each for each in found if each not in allowed or isinstance(each, bool)), None)
-    if other is not None:
-        words = " and ".join(map(str, allowed))
-        raise config.error(f"{config.name(key)} may have {words}, not {shown(other)}.", key)
-    return found
 
 
 def counted(kinds: Sequence[Any], parts: Mapping[Any, Part]) -> tuple[tuple[int, Part], ...]:
@@ -254,11 +237,7 @@ def _networks(config: Config) -> list[FeedForward]:
     given = config.values[key]
     widths = config.entries(key, int) if isinstance(given, list) else [config.count(key)] * layers
     assert widths is not None
-    if len(widths) != layers:
-        raise config.error(
-            f"{key} must have {layers} entries, one for each layer, not {len(widths)}.", key
-        )
-    wrong = next((each for each in widths if each < 1), None)
+    wrong = next((each for each in config.one_each(key, widths) if each < 1), None)
     if wrong is not None:
         raise config.error(f"{key} must be 1 or more in each layer, not {wrong}.", key)
     cut = _cut(config, layers)
@@ -275,11 +254,7 @@ def _cut(config: Config, layers: int) -> list[bool]:
         first = _CUT_LAYERS if layers > _CUT_LAYERS else 0
         return [number < first for number in range(layers)]
     shares = given if isinstance(given, list) else [given] * layers
-    if len(shares) != layers:
-        raise config.error(
-            f"{key} must have {layers} entries, one for each layer, not {len(shares)}.", key
-        )
-    for share in shares:
+    for share in config.one_each(key, shares):
         number = isinstance(share, (int, float)) and not isinstance(share, bool)
         if not number or not 0 <= share < 1:
             raise config.error(f"{key} must be a share from 0 to below 1, not {shown(share)}.", key)
@@ -304,13 +279,8 @@ def nemotron_nas(config: Config) -> dict[str, Any]:
     A multiple of the width is rounded as in the model's own code: two thirds of it, up
     to a multiple of 256.
     """
-    blocks, hidden = config.objects("block_configs"), config.count("hidden_size")
-    heads, layers = config.count("num_attention_heads"), config.count("num_hidden_layers")
-    if len(blocks) != layers:
-        raise config.error(
-            f"block_configs must have {layers} entries, one for each layer, not {len(blocks)}.",
-            "block_configs",
-        )
+    blocks = config.one_each("block_configs", config.objects("block_configs"))
+    heads, hidden = config.count("num_attention_heads"), config.count("hidden_size")
     mixers: list[Attention] = []
     networks: list[FeedForward] = []
     for number, block in enumerate(blocks):
@@ -352,15 +322,7 @@ def _block_part(config: Config, number: int, block: Any, name: str) -> dict[str,
     part = block.get(name) if isinstance(block, dict) else None
     if not isinstance(part, dict):
         raise config.error(f"block_configs[{number}].{name} must be an object.", "block_configs")
-    for key, value in part.items():
-        if key in _PLAIN_BLOCK and value not in _PLAIN_BLOCK[key]:
-            raise config.error(
-                f"block_configs[{number}].{name}.{key} = {shown(value)} is not understood, only "
-                f"{shown(_PLAIN_BLOCK[key][0])}.",
-                "block_configs",
-            )
-        if key not in (*_PLAIN_BLOCK, "no_op", "n_heads_in_group", "ffn_mult"):
-            raise config.error(
-                f"block_configs[{number}].{name}.{key} is not understood.", "block_configs"
-            )
+    read = ("no_op", "n_heads_in_group", "ffn_mult")
+    what = f"block_configs[{number}].{name}"
+    config.check_object(what, part, _PLAIN_BLOCK, read, "block_configs")
     return part

@@ -6,13 +6,13 @@ the class of that family in the transformers library builds its layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
-from mlsim.workloads.huggingface.config import Config
+from mlsim.workloads.huggingface.config import Config, shown
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 Window = dict[str, int]
@@ -76,27 +76,35 @@ def listed_window(config: Config) -> Window:
     return listed
 
 
+def layers_of(config: Config, key: str, allowed: Iterable[Any]) -> list[Any] | None:
+    """Return what each layer is, or None if the file doesn't say.
+
+    Raises
+    ------
+    DataFileError
+        If it is not a list with an entry for each layer, or has other entries.
+    """
+    found, allowed = config.values.get(key), tuple(allowed)
+    if found is None:
+        return None
+    listed = config.one_each(key, found)
+    other = next((each for each in listed if each not in allowed or isinstance(each, bool)), None)
+    if other is not None:
+        words = " and ".join(map(str, allowed))
+        raise config.error(f"{config.name(key)} may have {words}, not {shown(other)}.", key)
+    return listed
+
+
 def _listed_window(config: Config) -> Window | None:
     """Return the window that `layer_types` tells, or None if there is no such list."""
-    types = config.entries("layer_types", str)
+    types = layers_of(config, "layer_types", (FULL, SLIDING))
     if types is None:
         return None
-    layers = config.count("num_hidden_layers")
-    if len(types) != layers:
-        raise config.error(
-            f"layer_types must have {layers} entries, one for each layer, not {len(types)}.",
-            "layer_types",
-        )
-    other = next((each for each in types if each not in (FULL, SLIDING)), None)
-    if other:
-        raise config.error(
-            f"layer_types may have {FULL} and {SLIDING}, not {other}.", "layer_types"
-        )
     full = [number for number, each in enumerate(types, start=1) if each == FULL]
-    if len(full) == layers:
+    if len(full) == len(types):
         return {}
     every = full[0] if full else 0
-    if full and full != list(range(every, layers + 1, every)):
+    if full and full != list(range(every, len(types) + 1, every)):
         raise config.error(
             "layer_types must have full attention in the last of each few layers; here it is in "
             f"layers {', '.join(map(str, full[:6]))}{', ...' if len(full) > 6 else ''}.",
@@ -174,59 +182,33 @@ def gated(
     }
 
 
-def _plain(config: Config, *, bias: bool, size: int | None = None, **more: Any) -> dict[str, Any]:
-    """Return a network without a gate, four times as wide unless the file says, and LayerNorm."""
-    wide = size or 4 * config.count("hidden_size")
+def plain(
+    config: Config,
+    *,
+    attention_bias: bool = False,
+    bias: bool = True,
+    size: str = "intermediate_size",
+    inner: str = "",
+    positions: int = -1,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return a model of networks without a gate, and of LayerNorm, such as GPT-2.
+
+    `size` is the key of a network's width, and `inner` of one that may be null: without, it is
+    four times the model's. `positions` is how many rows a learned table of them has besides
+    those that are used, if there is one.
+    """
+    wide = config.count(size) if size in config.values else config.maybe(inner)
+    biased = attention_bias or config.flag("attention_bias")
+    if positions >= 0:
+        more["positions"] = config.count("max_position_embeddings") + positions
     return {
         **sizes(config),
-        "feed_forward": FeedForward(size=wide, bias=bias),
+        "attention": attention(config, bias=biased, output_bias=biased),
+        "feed_forward": FeedForward(size=wide or 4 * config.count("hidden_size"), bias=bias),
         "norm": "layer",
         **more,
     }
-
-
-def gpt2(config: Config) -> dict[str, Any]:
-    """Return a GPT-2: biases, and a learned table of positions."""
-    return _plain(
-        config,
-        bias=True,
-        size=config.maybe("n_inner"),
-        attention=attention(config, bias=True, output_bias=True),
-        positions=config.count("max_position_embeddings"),
-    )
-
-
-def gptj(config: Config) -> dict[str, Any]:
-    """Return a GPT-J: attention and network in parallel after one norm, no bias in attention."""
-    return _plain(
-        config,
-        bias=True,
-        size=config.maybe("n_inner"),
-        attention=attention(config),
-        norms=1,
-        output_bias=True,
-    )
-
-
-def gpt_neox(config: Config) -> dict[str, Any]:
-    """Return a GPT-NeoX: parallel or not, it has a norm before each part."""
-    bias = config.flag("attention_bias")
-    return _plain(
-        config,
-        bias=True,
-        size=config.count("intermediate_size"),
-        attention=attention(config, bias=bias, output_bias=bias),
-    )
-
-
-def bloom(config: Config) -> dict[str, Any]:
-    """Return a BLOOM: biases, a norm on the embedding, no positions."""
-    return _plain(
-        config,
-        bias=True,
-        attention=attention(config, bias=True, output_bias=True),
-        embedding_norm=True,
-    )
 
 
 def opt(config: Config) -> dict[str, Any]:
@@ -239,14 +221,9 @@ def opt(config: Config) -> dict[str, Any]:
             "word_embed_proj_dim",
         )
     bias = config.flag("enable_bias")
-    removed = config.flag("_remove_final_layer_norm")
-    return _plain(
-        config,
-        bias=bias,
-        size=config.count("ffn_dim"),
-        attention=attention(config, bias=bias, output_bias=bias),
-        positions=config.count("max_position_embeddings") + 2,
-        final_norm=config.flag("do_layer_norm_before") and not removed,
+    last = config.flag("do_layer_norm_before") and not config.flag("_remove_final_layer_norm")
+    return plain(
+        config, attention_bias=bias, bias=bias, size="ffn_dim", positions=2, final_norm=last
     )
 
 
@@ -259,11 +236,11 @@ def falcon(config: Config) -> dict[str, Any]:
     norms = config.maybe("num_ln_in_parallel_attn") or (2 if new else 1)
     if not config.flag("parallel_attn"):
         norms = 2
-    return _plain(
+    return plain(
         config,
-        bias=bias,
-        size=config.maybe("ffn_hidden_size"),
         attention=attention(config, kv_heads=kv_heads, bias=bias, output_bias=bias),
+        bias=bias,
+        inner="ffn_hidden_size",
         # Any number but two is one, in the library's code.
         norms=2 if norms == 2 else 1,
     )
@@ -271,19 +248,9 @@ def falcon(config: Config) -> dict[str, Any]:
 
 def bert(config: Config) -> dict[str, Any]:
     """Return a BERT without its output layer, as an encoder: pooler and types of tokens."""
-    return _plain(
-        config,
-        bias=True,
-        size=config.count("intermediate_size"),
-        attention=attention(config, bias=True, output_bias=True),
-        positions=config.count("max_position_embeddings"),
-        token_types=config.count("type_vocab_size"),
-        decoder=False,
-        embedding_norm=True,
-        final_norm=False,
-        pooler=True,
-        output_layer=False,
-    )
+    made = plain(config, attention_bias=True, positions=0, embedding_norm=True, final_norm=False)
+    encoder = {"decoder": False, "pooler": True, "output_layer": False}
+    return {**made, **encoder, "token_types": config.count("type_vocab_size")}
 
 
 def chosen_experts(

@@ -11,53 +11,16 @@ from typing import Any
 
 from mlsim.precision import Precision, in_groups, mixed, precision
 from mlsim.workloads.huggingface.config import Source, shown
+from mlsim.workloads.huggingface.families import catalogue
 from mlsim.workloads.model import Released
-
-# Where the layers are, in code of one modality and of several.
-_ROOTS = (
-    "model.layers",
-    "model.language_model.layers",
-    "language_model.model.layers",
-    "backbone.layers",
-)
-# Of a layer: where its parts are, unless a family says otherwise.
-PARTS = {
-    "attention": "self_attn",
-    "indexer": "self_attn",
-    "state": "linear_attn",
-    "feed-forward": "mlp",
-    "experts": "mlp.experts.0",
-    "shared expert": "mlp.shared_experts",
-    "latent": "mlp",
-}
-# Of an operator: its part, and the modules within it.
-_UP, _DOWN = ("gate_proj", "up_proj", "w1", "w3"), ("down_proj", "w2")
-OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "queries, keys, values": ("attention", ("q_proj", "k_proj", "v_proj")),
-    "attention output": ("attention", ("o_proj",)),
-    "query reduction": ("attention", ("q_a_proj",)),
-    "queries": ("attention", ("q_b_proj", "q_proj")),
-    "key and value compression": ("attention", ("kv_a_proj_with_mqa",)),
-    "keys and values": ("attention", ("kv_b_proj",)),
-    "index queries": ("indexer", ("indexer.wq_b", "index_q_proj")),
-    "index keys": ("indexer", ("indexer.wk", "index_k_proj")),
-    "state inputs": ("state", ("in_proj_qkv", "in_proj_qkvz", "in_proj")),
-    "state output": ("state", ("out_proj",)),
-    "feed-forward, up": ("feed-forward", _UP),
-    "feed-forward, down": ("feed-forward", _DOWN),
-    "experts, up": ("experts", _UP),
-    "experts, down": ("experts", _DOWN),
-    "experts, to their width": ("latent", ("fc1_latent_proj",)),
-    "experts, from their width": ("latent", ("fc2_latent_proj",)),
-    "shared expert, up": ("shared expert", _UP),
-    "shared expert, down": ("shared expert", _DOWN),
-}
 
 
 def paths(operator: str, layer: int, places: Mapping[str, str]) -> tuple[str, ...]:
     """Return what the modules of an operator in a layer may be called."""
-    part, leaves = OPERATORS[operator]
-    return tuple(f"{root}.{layer}.{places[part]}.{leaf}" for root in _ROOTS for leaf in leaves)
+    known = catalogue().quantised
+    part, leaves = known["operators"][operator]
+    place = f"{layer}.{places[part]}"
+    return tuple(f"{root}.{place}.{leaf}" for root in known["roots"] for leaf in leaves.split())
 
 
 def named(pattern: str, path: str) -> bool:
@@ -116,7 +79,7 @@ def released(
     places
         The layers that have each operator.
     names
-        What the family's code calls a part of a layer, where that is not the usual name.
+        What the family's code calls a part of a layer.
 
     Raises
     ------
@@ -124,13 +87,12 @@ def released(
         If a method, an algorithm or a key is not understood.
     """
     scheme = _scheme(source, data)
-    modules = {**PARTS, **names}
     found: dict[str, Precision] = {}
     for operator, layers in places.items():
         if scheme.listed is not None:
-            found[operator] = _listed(source, operator, layers, modules, scheme)
+            found[operator] = _listed(source, operator, layers, names, scheme)
         else:
-            out = left_out(operator, layers, modules, scheme.ignored)
+            out = left_out(operator, layers, names, scheme.ignored)
             found[operator] = _mean({scheme.weights: len(layers) - out, _WIDE: out})
     apart = tuple((name, each) for name, each in found.items() if each is not scheme.weights)
     where = "hf_quant_config.json" if beside else f"{KEY} of {source.path.name}"
@@ -178,23 +140,13 @@ def _above(path: str) -> list[str]:
     return [".".join(words[:end]) for end in range(len(words), 1, -1)]
 
 
-# What ModelOpt calls a format, and the other factor's.
-_ALGORITHMS = {
-    "FP8": ("fp8", "fp8"),
-    "MXFP8": ("mxfp8", "fp8"),
-    "NVFP4": ("nvfp4", "nvfp4"),
-    "W4A16_NVFP4": ("nvfp4", ""),
-    "NVFP4_AWQ": ("nvfp4", "nvfp4"),
-    "W4A16_AWQ": ("int4", ""),
-}
-
-
 def _algorithm(source: Source, name: Any) -> tuple[Precision, str]:
-    if name not in _ALGORITHMS:
+    formats = catalogue().quantised["formats"]
+    if name not in formats:
         raise source.error(
-            f"quant_algo = {shown(name)} is not understood, only {', '.join(_ALGORITHMS)}.", KEY
+            f"quant_algo = {shown(name)} is not understood, only {', '.join(formats)}.", KEY
         )
-    weights, activations = _ALGORITHMS[name]
+    weights, activations = formats[name]
     if weights == "mxfp8":
         return in_groups("fp8", 32, scale_bits=8), activations
     return precision(weights).as_weights, activations
@@ -252,10 +204,10 @@ def _compressed(source: Source, data: Mapping[str, Any]) -> _Scheme:
     return _Scheme(_of_numbers(source, weights), _narrow(source, activations), cache, ignored)
 
 
-def _of_numbers(source: Source, told: Any) -> Precision:
+def _of_numbers(source: Source, given: Any) -> Precision:
     """Return the format that bits, type and size of a group tell."""
-    told = told if isinstance(told, dict) else {}
-    bits, kind, group = told.get("num_bits"), told.get("type"), told.get("group_size")
+    given = given if isinstance(given, dict) else {}
+    bits, kind, group = given.get("num_bits"), given.get("type"), given.get("group_size")
     if (bits, kind) == (4, "float"):
         name = {16: "nvfp4", 32: "mxfp4"}.get(group or 0)
         if name:
@@ -263,7 +215,7 @@ def _of_numbers(source: Source, told: Any) -> Precision:
     if bits == 8 and not group:
         return precision("fp8" if kind == "float" else "int8")
     if kind == "int" and bits in (4, 8) and _counts([group], 1):
-        return in_groups(f"int{bits}", group, zero_points=told.get("symmetric") is False)
+        return in_groups(f"int{bits}", group, zero_points=given.get("symmetric") is False)
     raise source.error(
         f"weights of {shown(bits)} bits, type {shown(kind)}, in groups of {shown(group)} are not "
         "understood.",
@@ -271,13 +223,13 @@ def _of_numbers(source: Source, told: Any) -> Precision:
     )
 
 
-def _narrow(source: Source, told: Any) -> str:
+def _narrow(source: Source, given: Any) -> str:
     """Return the format of activations or of a cache; "" for 16 bits."""
-    if not told:
+    if not given:
         return ""
-    if isinstance(told, str):
-        return _algorithm(source, told)[1]
-    return _of_numbers(source, told).name
+    if isinstance(given, str):
+        return _algorithm(source, given)[1]
+    return _of_numbers(source, given).name
 
 
 def _modelopt(source: Source, data: Mapping[str, Any]) -> _Scheme:
@@ -305,29 +257,13 @@ def _modelopt(source: Source, data: Mapping[str, Any]) -> _Scheme:
     return _Scheme(weights, activations, cache, ignored, listed)
 
 
-_READ = {
-    "fp8": (_blocks, "activation_scheme fmt scale_fmt weight_block_size modules_to_not_convert"),
-    "mxfp4": (_mxfp4, "modules_to_not_convert"),
-    "awq": (
-        _grouped,
-        "backend bits group_size modules_to_not_convert q_group_size version w_bit zero_point",
-    ),
-    "gptq": (
-        _grouped,
-        """backend bits block_name_to_quantize checkpoint_format damp_percent dataset desc_act
-        group_size meta model_file_base_name model_name_or_path model_seqlen
-        modules_to_not_convert static_groups sym true_sequential use_exllama""",
-    ),
-    "compressed-tensors": (
-        _compressed,
-        """config_groups format global_compression_ratio ignore kv_cache_scheme
-        quantization_status version""",
-    ),
-    "modelopt": (
-        _modelopt,
-        """config_groups exclude_modules group_size ignore kv_cache_quant_algo kv_cache_scheme
-        producer quant_algo quantized_layers""",
-    ),
+_READ: dict[str, Callable[[Source, Mapping[str, Any]], _Scheme]] = {
+    "fp8": _blocks,
+    "mxfp4": _mxfp4,
+    "awq": _grouped,
+    "gptq": _grouped,
+    "compressed-tensors": _compressed,
+    "modelopt": _modelopt,
 }
 
 
@@ -339,13 +275,12 @@ def _scheme(source: Source, data: Mapping[str, Any]) -> _Scheme:
             f"{KEY} the file is that of the model in 16 bits.",
             KEY,
         )
-    read: Callable[[Source, Mapping[str, Any]], _Scheme]
-    read, keys = _READ[method]
-    unknown = [key for key in data if key not in ("quant_method", *keys.split())]
+    keys = catalogue().quantised["keys"][method].split()
+    unknown = [key for key in data if key not in ("quant_method", *keys)]
     unknown = [key for key in unknown if data[key] is not None]
     if unknown:
         raise source.error(f"{KEY}: not understood: {', '.join(unknown)}.", KEY)
-    return read(source, data)
+    return _READ[method](source, data)
 
 
 def _names(source: Source, data: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Models whose attention looks at chosen tokens only, from a Hugging Face configuration."""
+"""Models that look at chosen tokens, or keep a state, from a Hugging Face configuration."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from mlsim.workloads.blocks import DeltaRule, Experts, FeedForward, Indexer, StateSpace
 from mlsim.workloads.huggingface.config import Config, shown
-from mlsim.workloads.huggingface.mixed import counted, every, layers_of, places
+from mlsim.workloads.huggingface.mixed import counted, every, places
 from mlsim.workloads.huggingface.parts import (
     FULL,
     attention,
     chosen_experts,
     latent,
+    layers_of,
     shared_experts,
     sizes,
 )
@@ -82,25 +83,18 @@ def minimax_m3(config: Config) -> dict[str, Any]:
 
     A token looks at so many whole blocks at most, its own among them.
     """
-    told, key = config.values["sparse_attention_config"], "sparse_attention_config"
+    given, key = config.values["sparse_attention_config"], "sparse_attention_config"
     layers = config.count("num_hidden_layers")
-    if not isinstance(told, dict):
-        raise config.error(f"{key} must be an object, not {shown(told)}.", key)
-    for name, value in told.items():
-        allowed = _SPARSE_FIXED.get(name)
-        if allowed and value not in allowed:
-            raise config.error(
-                f"{key}.{name} = {shown(value)} is not understood, only {shown(allowed[0])}.", key
-            )
-        if not allowed and name not in (*_SPARSE_COUNTS, *_SPARSE_OTHER):
-            raise config.error(f"{key}.{name} is not understood.", key)
-    inner = Config(config.source, {**config.values, **told}, config.spelled, config.within)
+    if not isinstance(given, dict):
+        raise config.error(f"{key} must be an object, not {shown(given)}.", key)
+    config.check_object(key, given, _SPARSE_FIXED, (*_SPARSE_COUNTS, *_SPARSE_OTHER), key)
+    inner = Config(config.source, {**config.values, **given}, config.spelled, config.within)
     sparse = layers_of(inner, "sparse_attention_freq", (0, 1))
     routed = layers_of(config, "moe_layer_freq", (0, 1))
     if (
         sparse is None
         or routed is None
-        or (told.get("sparse_disable_index_value", sparse) != sparse)
+        or (given.get("sparse_disable_index_value", sparse) != sparse)
     ):
         raise config.error(
             f"moe_layer_freq and {key}.sparse_attention_freq must say what each layer is, and "

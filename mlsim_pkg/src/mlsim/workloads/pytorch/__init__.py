@@ -132,23 +132,13 @@ class ModuleNetwork(Network):
         return self.graph.parameters
 
 
-def load_module(
-    module: torch.nn.Module,
-    *,
-    shape: Sequence[int] | None = None,
-    example: Any = None,
-    tokens: int | None = None,
-    name: str = "",
-    training: bool = False,
-) -> ModuleNetwork:
+def load_module(module: torch.nn.Module, *, name: str = "", **read: Any) -> ModuleNetwork:
     """Return a PyTorch module as a network, for `Engine.solve(model=...)`.
 
     Takes and raises what `read_module` does. Its operators are those of the graph,
     `fuse.operators_of(graph)`; the graph itself is its attribute `graph`.
     """
-    graph = read_module(
-        module, shape=shape, example=example, tokens=tokens, name=name, training=training
-    )
+    graph = read_module(module, name=name, **read)
     called = name or type(module).__name__
     first = next(node for node in graph if node.kind == "input")
     return ModuleNetwork(

@@ -1,4 +1,4 @@
-"""What counts all that is no product: norms, pooling, activations, and what moves numbers."""
+"""What counts each of PyTorch's operations; which counts which stands in `data/pytorch.toml`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from mlsim.workloads.pytorch.recorder import (
     BIASES,
+    OPERATIONS,
     TABLE,
     WEIGHTS,
     Call,
@@ -18,61 +19,14 @@ from mlsim.workloads.pytorch.recorder import (
     tensors_in,
 )
 
-ACTIVATIONS = (
-    *("relu", "relu6", "gelu", "silu", "sigmoid", "tanh", "hardswish", "hardsigmoid", "hardtanh"),
-    *("leaky_relu", "elu", "selu", "celu", "mish", "softplus", "log_sigmoid", "softshrink"),
-    *("hardshrink", "tanhshrink", "softsign", "threshold", "rrelu", "logit"),
-)
-_REDUCTIONS = {
-    **dict.fromkeys(("mean", "sum", "prod", "logsumexp", "nansum"), ""),
-    **dict.fromkeys(("amax", "amin", "max", "min", "aminmax"), ""),
-    **dict.fromkeys(("var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm"), ""),
-    **dict.fromkeys(("any", "all", "argmax", "argmin", "count_nonzero"), ""),
-}
-# What moves or chooses numbers: as many bytes as it reads and writes, and no product.
-_MOVES = (
-    *("gather", "index", "index_select", "take_along_dim", "scatter", "scatter_add"),
-    *("scatter_reduce", "index_add", "index_put", "index_copy", "index_fill", "_index_put_impl"),
-    *("topk", "sort", "argsort", "roll", "flip", "repeat", "tile", "repeat_interleave"),
-    *("cumsum", "cumprod", "tril", "triu", "pad", "constant_pad_nd", "one_hot", "searchsorted"),
-    *("reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"),
-    *("im2col", "col2im", "masked_scatter", "slice_scatter", "select_scatter", "bucketize"),
-    *("diag_embed", "fill", "zero", "cummax", "kthvalue", "median", "channel_shuffle"),
-)
-_RESAMPLING = (
-    *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d"),
-    *("upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "grid_sampler"),
-    *("grid_sampler_2d", "grid_sampler_3d", "_upsample_nearest_exact2d"),
-    *("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact1d"),
-)
-# The same numbers under another shape, though PyTorch may copy them.
-_SAME = ("clone", "_unsafe_view", "pixel_shuffle", "pixel_unshuffle", "_reshape_copy", "lift_fresh")
-_DROPOUT = (
-    "dropout",
-    "alpha_dropout",
-    "feature_dropout",
-    "feature_alpha_dropout",
-    "native_dropout",
-)
-
-
-def _batch_norm(recorder: Recorder, call: Call) -> None:
-    held = [call["running_mean"], call["running_var"]]
-    buffers = sum(each.numel() for each in held if each is not None)
-    _normed(recorder, call, "batch norm", "", buffers)
-
 
 def _norm(recorder: Recorder, call: Call) -> None:
-    _normed(recorder, call, "norm", call.name.partition("_norm")[0].removeprefix("native_"), 0)
-
-
-def _normed(recorder: Recorder, call: Call, kind: str, function: str, buffers: int) -> None:
-    source = call["input"]
-    uses = (
-        *recorder.uses(call["weight"], role=WEIGHTS),
-        *recorder.uses(call["bias"], role=BIASES),
-    )
-    recorder.add(call, kind, function, inputs=[source], uses=uses, buffers=buffers)
+    kind = "batch norm" if "batch" in call.name else "norm"
+    function = call.name.partition("_norm")[0].removeprefix("native_") if kind == "norm" else ""
+    held = [each for each in (call["running_mean"], call["running_var"]) if each is not None]
+    buffers = sum(each.numel() for each in held) if kind == "batch norm" else 0
+    uses = recorder.uses(call["weight"], role=WEIGHTS) + recorder.uses(call["bias"], role=BIASES)
+    recorder.add(call, kind, function, inputs=[call["input"]], uses=uses, buffers=buffers)
 
 
 def _softmax(recorder: Recorder, call: Call) -> None:
@@ -117,38 +71,30 @@ def _glu(recorder: Recorder, call: Call) -> None:
 
 def _dropout(recorder: Recorder, call: Call) -> None:
     """In inference nothing, nor if nothing is dropped."""
-    source = tensors_in(list(call.named.values()))[0]
-    rate, training = call["p"], call["train"]
-    if not training or not rate:
+    if not call["train"] or not call["p"]:
         _same(recorder, call)
         return
-    recorder.add(call, "dropout", inputs=[source])
+    recorder.add(call, "dropout", inputs=call.tensors[:1])
 
 
 def _same(recorder: Recorder, call: Call) -> None:
     """Pass on what is known of the input: its numbers, if under another shape."""
-    sources = [each for each in tensors_in(list(call.named.values())) if recorder.is_data(each)]
+    sources = list(filter(recorder.is_data, call.tensors))
     for out in tensors_in(call.out):
         if out is not sources[0]:
             recorder.know_view(out, sources[0])
 
 
 def _view(recorder: Recorder, call: Call) -> None:
-    sources = [each for each in tensors_in(list(call.named.values())) if recorder.is_data(each)]
-    outs = tensors_in(call.out)
+    sources, outs = list(filter(recorder.is_data, call.tensors)), tensors_in(call.out)
     if outs and outs[0].dtype != sources[0].dtype:
         recorder.add(call, "elementwise", "cast")
         return
     _same(recorder, call)
 
 
-def _cast(recorder: Recorder, call: Call) -> None:
-    _view(recorder, call)
-
-
 def _pad(recorder: Recorder, call: Call) -> None:
-    sources = tensors_in(list(call.named.values()))
-    if call.first.shape == sources[0].shape:
+    if call.first.shape == call.tensors[0].shape:
         _same(recorder, call)
         return
     recorder.add(call, "other", "pad")
@@ -190,11 +136,8 @@ def _multiply(recorder: Recorder, call: Call) -> None:
 
 
 def _pointwise(recorder: Recorder, call: Call, function: str = "") -> None:
-    tensors = tensors_in(list(call.named.values()))
-    others = [each for each in tensors if not recorder.is_data(each)]
-    mask = None
-    if call.name in ("masked_fill", "where"):
-        mask = _shown(call)
+    others = [each for each in call.tensors if not recorder.is_data(each)]
+    mask = _shown(call) if call.name in ("masked_fill", "where") else None
     uses = recorder.uses(*others, role=WEIGHTS)
     recorder.add(call, "elementwise", function or call.name, uses=uses, mask=mask)
 
@@ -209,7 +152,7 @@ def _shown(call: Call) -> torch.Tensor | None:
 
 def _reduction(recorder: Recorder, call: Call) -> None:
     kind = "pooling" if call.name in ("mean", "sum", "amax", "amin", "max", "min") else "other"
-    tensors = tensors_in(list(call.named.values()))
+    tensors = call.tensors
     if call.name in ("max", "min") and len(tensors) > 1:
         _pointwise(recorder, call)
         return
@@ -232,12 +175,10 @@ def _move(recorder: Recorder, call: Call) -> None:
     if call.name == "copy":
         _copy(recorder, call)
         return
-    tensors = tensors_in(list(call.named.values()))
-    uses = recorder.uses(*tensors, role=WEIGHTS)
+    uses = recorder.uses(*call.tensors, role=WEIGHTS)
     chosen = call.name in ("gather", "index", "index_select", "topk")
-    read = call.first.numel() if chosen and recorder.is_data(tensors[0]) else None
-    told: dict[str, Any] = {"read": read} if read is not None else {}
-    recorder.add(call, "other", call.name, uses=uses, **told)
+    read = call.first.numel() if chosen and recorder.is_data(call.tensors[0]) else None
+    recorder.add(call, "other", call.name, uses=uses, read=read)
 
 
 def _copy(recorder: Recorder, call: Call) -> None:
@@ -245,10 +186,9 @@ def _copy(recorder: Recorder, call: Call) -> None:
     if is_same_memory(call["self"], call["src"]):
         return  # what a sum wrote in its place is put there once more
     before = recorder.value(call["self"]).record
-    if before is None or before.function != "copy":
-        recorder.add(call, "other", "copy", inputs=[call["src"]])
-        return
     made = recorder.add(call, "other", "copy", inputs=[call["src"]])
+    if before is None or before.function != "copy":
+        return
     added = made.elements // prod(before.shape[:-1])
     before.inputs = list(dict.fromkeys((*before.inputs, *made.inputs)))
     before.kind, before.in_place = "concatenation", False
@@ -263,43 +203,6 @@ def _resample(recorder: Recorder, call: Call) -> None:
     recorder.add(call, "resampling", call.name.removeprefix("upsample_").removeprefix("_"))
 
 
-def _handlers() -> dict[str, Handler]:
-    found: dict[str, Handler] = {
-        "view": _view,
-        "pointwise": _pointwise,
-        "prelu": _prelu,
-        "_prelu_kernel": _prelu,
-        "glu": _glu,
-        "cat": _concatenation,
-        "concat": _concatenation,
-        "stack": _concatenation,
-        "hstack": _concatenation,
-        "copy": _move,
-    }
-    found |= dict.fromkeys(("batch_norm", "native_batch_norm", "cudnn_batch_norm"), _batch_norm)
-    found |= dict.fromkeys(
-        ("layer_norm", "native_layer_norm", "group_norm", "native_group_norm"), _norm
-    )
-    found |= dict.fromkeys(("instance_norm", "rms_norm", "_fused_rms_norm"), _norm)
-    found |= dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax)
-    found |= dict.fromkeys(ACTIVATIONS, _activation)
-    found |= dict.fromkeys(_DROPOUT, _dropout)
-    found |= dict.fromkeys(_SAME, _same)
-    found |= dict.fromkeys(("to", "_to_copy", "type_as", "contiguous"), _cast)
-    found |= dict.fromkeys(("add", "sub", "rsub"), _add)
-    found |= dict.fromkeys(("mul", "div"), _multiply)
-    found |= dict.fromkeys(_REDUCTIONS, _reduction)
-    found |= dict.fromkeys(_MOVES, _move)
-    found |= dict.fromkeys(("pad", "constant_pad_nd"), _pad)
-    found |= dict.fromkeys(_RESAMPLING, _resample)
-    for rank in (1, 2, 3):
-        for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"):
-            found[f"{name}{rank}d"] = _pool
-        found[f"max_pool{rank}d_with_indices"] = _pool
-        found[f"_adaptive_avg_pool{rank}d"] = _pool
-    return found
-
-
 def _linear(recorder: Recorder, call: Call) -> None:
     """Input (..., K) times weight (N, K)."""
     weight = call["weight"]
@@ -307,12 +210,8 @@ def _linear(recorder: Recorder, call: Call) -> None:
 
 
 def _addmm(recorder: Recorder, call: Call) -> None:
-    left, right = (call["mat1"], call["mat2"]) if "mat1" in call.named else _pair(call, "batch")
+    left, right = (call[f"{'mat' if 'mat1' in call.named else 'batch'}{side}"] for side in "12")
     _product(recorder, call, left, right, call["self"], inner=left.shape[-1])
-
-
-def _pair(call: Call, prefix: str) -> tuple[torch.Tensor, torch.Tensor]:
-    return call[f"{prefix}1"], call[f"{prefix}2"]
 
 
 def _matmul(recorder: Recorder, call: Call) -> None:
@@ -453,62 +352,41 @@ def visible(
     return seen, seen < rows * columns
 
 
-# Gates of a recurrent cell, each of which has its rows in the matrices.
-_SEQUENCES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-
-
 def _recurrent(recorder: Recorder, call: Call) -> None:
     """A layer that goes through a sequence: its matrices are used once for each step."""
-    source = call["input"]
-    weights = list(call["params"])
     if call["batch_first"] is None:
         raise recorder.refusal(
             call.operation,
             "sequences of different lengths are packed together",
             "Give it sequences of one length, without pack_padded_sequence.",
         )
-    steps = source.numel() // source.shape[-1]
-    matrices = [each for each in weights if each.dim() == 2]
-    biases = [each for each in weights if each.dim() == 1]
-    out = call.first
-    recorder.add(
-        call,
-        "recurrent",
-        call.name.partition("_")[0],
-        inputs=[source],
-        uses=(
-            *recorder.uses(*matrices, role=WEIGHTS),
-            *recorder.uses(*biases, role=BIASES),
-        ),
-        multiply_adds=steps * sum(each.numel() for each in matrices),
-        window=source.shape[-1],
-        kept_bytes=4 * _gates(matrices) * steps,
-        outputs=out.shape[-1],
-    )
-
-
-def _gates(matrices: list[torch.Tensor]) -> int:
-    """Return how many numbers the gates of all layers have in a step."""
-    return sum(int(each.shape[0]) for each in matrices) // 2
+    matrices = [each for each in call["params"] if each.dim() == 2]
+    biases = [each for each in call["params"] if each.dim() == 1]
+    _steps(recorder, call, matrices, biases, [call["input"]])
 
 
 def _cell(recorder: Recorder, call: Call) -> None:
     """One step of a recurrent layer."""
-    source = call["input"]
-    matrices = [call["w_ih"], call["w_hh"]]
-    rows = source.numel() // source.shape[-1]
+    matrices, biases = [call["w_ih"], call["w_hh"]], [call["b_ih"], call["b_hh"]]
+    _steps(recorder, call, matrices, biases, [call["input"], call["hx"]])
+
+
+def _steps(
+    recorder: Recorder, call: Call, matrices: list[Any], biases: list[Any], inputs: list[Any]
+) -> None:
+    steps = inputs[0].numel() // inputs[0].shape[-1]
+    # Numbers that the gates of all layers have in a step: each has its rows in the matrices.
+    gates = sum(int(each.shape[0]) for each in matrices) // 2
+    uses = (*recorder.uses(*matrices, role=WEIGHTS), *recorder.uses(*biases, role=BIASES))
     recorder.add(
         call,
         "recurrent",
         call.name.partition("_")[0],
-        inputs=[source, call["hx"]],
-        uses=(
-            *recorder.uses(*matrices, role=WEIGHTS),
-            *recorder.uses(call["b_ih"], call["b_hh"], role=BIASES),
-        ),
-        multiply_adds=rows * sum(each.numel() for each in matrices),
-        window=source.shape[-1],
-        kept_bytes=4 * _gates(matrices) * rows,
+        inputs=inputs,
+        uses=uses,
+        multiply_adds=steps * sum(each.numel() for each in matrices),
+        window=inputs[0].shape[-1],
+        kept_bytes=4 * gates * steps,
         outputs=call.first.shape[-1],
     )
 
@@ -523,7 +401,6 @@ def _embedding(recorder: Recorder, call: Call) -> None:
         "embedding",
         "sum" if summed else "",
         inputs=[call["indices"]],
-        out=out,
         uses=recorder.uses(weight, role=TABLE),
         read=rows * weight.shape[1],
     )
@@ -537,31 +414,18 @@ def _distances(recorder: Recorder, call: Call) -> None:
     recorder.add(call, "distances", uses=uses, multiply_adds=done, window=one.shape[-1])
 
 
-def _product_handlers() -> dict[str, Handler]:
-    found: dict[str, Handler] = {
-        "linear": _linear,
-        "einsum": _einsum,
-        "bilinear": _bilinear,
-        "scaled_dot_product_attention": _attention,
-        "embedding": _embedding,
-        "embedding_bag": _embedding,
-        "_embedding_bag": _embedding,
-        "cdist": _distances,
-        "_cdist_forward": _distances,
-    }
-    found |= dict.fromkeys(("addmm", "baddbmm"), _addmm)
-    found |= dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner"), _matmul)
-    for kind in ("conv", "conv_transpose"):
-        found |= {f"{kind}{rank}d": _convolution for rank in (1, 2, 3)}
-    found |= dict.fromkeys(("convolution", "_convolution"), _convolution)
-    # Transposed ones call what they read by another name in some versions.
-    found |= dict.fromkeys(_SEQUENCES, _recurrent)
-    found |= {f"{name}_cell": _cell for name in _SEQUENCES}
-    return found
+def _counted() -> tuple[dict[str, Handler], frozenset[str]]:
+    """Return what counts each operation, and those that are products."""
+    file, counters = OPERATIONS, {name.removeprefix("_"): each for name, each in globals().items()}
+    file.only(file.data, ("shaped_like", "depends", "products", "others"))
+    found: dict[str, Handler] = {}
+    for part in ("others", "products"):
+        file.only(file.data[part], counters, part)
+        named = {
+            each: counters[name] for name, all_ in file.data[part].items() for each in all_.split()
+        }
+        found |= named
+    return found, frozenset(named)
 
 
-# What is a layer of its own even if it reads nothing of the input.
-PRODUCTS = frozenset(_product_handlers()) - {"embedding", "embedding_bag", "_embedding_bag"}
-
-
-HANDLERS: dict[str, Handler] = {**_handlers(), **_product_handlers()}
+HANDLERS, PRODUCTS = _counted()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
-from mlsim.workloads.pytorch.recorder import BIASES, WEIGHTS, Record, Recorder, Use, tensors_in
+from mlsim.workloads.pytorch.recorder import (
+    BIASES,
+    WEIGHTS,
+    Record,
+    Recorder,
+    Use,
+    readers_of,
+    tensors_in,
+)
 
 EXPERTS, ROUTER = "experts", "router"
 # An expert is a matrix for each expert in one tensor; biases have a side less.
@@ -19,7 +25,6 @@ _STACKED = 3
 _CHOOSING = frozenset(
     ("softmax", "activation", "elementwise", "add", "multiply", "pooling", "other", "positions")
 ) | {"reshape", "concatenation"}
-Whole = Callable[..., Record]
 
 
 def is_stack(module: torch.nn.Module) -> bool:
@@ -31,7 +36,6 @@ def is_stack(module: torch.nn.Module) -> bool:
 
 def run_stack(
     recorder: Recorder,
-    whole: Whole,
     module: torch.nn.Module,
     hidden_states: torch.Tensor,
     *args: Any,
@@ -56,14 +60,14 @@ def run_stack(
     own = list(module.named_parameters(recurse=False))
     matrices = [(name, each) for name, each in own if each.dim() == _STACKED]
     *ups, down = matrices
-    width, rows, each_token = hidden_states.shape[-1], *_rows(chosen[0])
+    width, each_token = hidden_states.shape[-1], chosen[0].shape[-1]
+    rows = chosen[0].numel() // each_token
     columns = sum(each[0].numel() for _, each in ups) // width
     inner = down[1][0].numel() // width
-    told = {"chosen": (each_token, len(down[1]))}
 
     def layer(kind: str, function: str, given: list[Any], *shape: int, **more: Any) -> Any:
         out = torch.empty(shape, dtype=hidden_states.dtype, device="meta")
-        whole(recorder, kind, function, given, out, **more)
+        recorder.add(out, kind, function, inputs=given, **more)
         return out
 
     def product(parts: list[Any], given: list[Any], sides: tuple[int, int], **more: Any) -> Any:
@@ -79,7 +83,7 @@ def run_stack(
             multiply_adds=rows * each_token * sides[0] * sides[1],
             window=sides[0],
             outputs=sides[1],
-            **told,
+            chosen=(each_token, len(down[1])),
             **more,
         )
 
@@ -91,18 +95,9 @@ def run_stack(
     return layer("multiply", "weighted sum", [last], *hidden_states.shape)
 
 
-def _rows(chosen: torch.Tensor) -> tuple[int, int]:
-    """Return how many tokens choose, and how many experts each of them."""
-    each_token = chosen.shape[-1]
-    return chosen.numel() // each_token, each_token
-
-
 def join_routers(records: list[Record]) -> list[Record]:
     """Return the records with each router in one: its matrix, and what chooses by its scores."""
-    readers: dict[Record, list[Record]] = defaultdict(list)
-    for record in records:
-        for source in record.inputs:
-            readers[source].append(record)
+    readers = readers_of(records)
     gone: set[Record] = set()
     for record in records:
         if record.kind != EXPERTS or len(record.inputs) == 1:
@@ -152,7 +147,7 @@ def listen(recorder: Recorder) -> None:
         if isinstance(module, torch.nn.LocalResponseNorm):
             module.forward = partial(_response_norm, recorder, module)
         elif is_stack(module):
-            module.forward = partial(run_stack, recorder, record_whole, module)
+            module.forward = partial(run_stack, recorder, module)
         module.forward = partial(_followed, recorder, name, module, module.forward)
 
 
@@ -192,38 +187,12 @@ def _response_norm(
     recorder: Recorder, module: torch.nn.Module, source: torch.Tensor
 ) -> torch.Tensor:
     out = torch.empty_strided(tuple(source.shape), source.stride(), device="meta")
-    record_whole(recorder, "response norm", "", [source], out)
+    recorder.add(out, "response norm", inputs=[source])
     return out
 
 
-def record_whole(
-    recorder: Recorder,
-    kind: str,
-    function: str,
-    inputs: list[torch.Tensor],
-    out: torch.Tensor,
-    **told: Any,
-) -> Record:
-    """Record a module as one layer."""
-    return recorder.add(_Whole(out), kind, function, inputs=inputs, out=out, **told)  # type: ignore[arg-type]
-
-
-class _Whole:
-    """What stands for a call where a whole module is one."""
-
-    in_place = False
-
-    def __init__(self, out: torch.Tensor) -> None:
-        self.out = self.first = out
-        self.named: dict[str, Any] = {}
-
-
 def _gather(
-    recorder: Recorder,
-    name: str,
-    module: torch.nn.Module,
-    start: int,
-    outs: list[torch.Tensor],
+    recorder: Recorder, name: str, module: torch.nn.Module, start: int, outs: list[torch.Tensor]
 ) -> None:
     """Make one layer of a norm or an activation function that is written out."""
     found = [each for each in recorder.records[start:] if each.kind != "reshape"]
@@ -236,10 +205,11 @@ def _gather(
     if len(inputs) != 1 or inputs[0].elements != outs[0].numel():
         return
     uses = [use for each in found for use in each.uses]
-    if any(each.function in _STATISTICS for each in found) and _named_norm(module):
+    called = type(module).__name__
+    if any(each.function in _STATISTICS for each in found) and "norm" in called.lower():
         kind, function = "norm", "layer" if len(uses) > 1 else "rms"
     elif not uses and all(each.kind in _POINTWISE for each in found):
-        kind, function = "activation", _function(module)
+        kind, function = "activation", _function(called)
     else:
         return
     if kind == "norm":
@@ -270,13 +240,8 @@ def _kept(found: list[Record], last: Record) -> int:
     return 4 * sum(each.elements for each in within)
 
 
-def _named_norm(module: torch.nn.Module) -> bool:
-    return "norm" in type(module).__name__.lower()
-
-
-def _function(module: torch.nn.Module) -> str:
+def _function(words: str) -> str:
     """Return the function of an activation module, by the name of its class."""
-    words = type(module).__name__
     for known in ("gelu", "silu", "mish", "swish", "sigmoid", "tanh", "relu", "softplus"):
         if known in words.lower():
             return known

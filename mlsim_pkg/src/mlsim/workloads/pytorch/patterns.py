@@ -270,13 +270,9 @@ def _figures_of(rows: Record, readers: Readers) -> list[Record]:
 
 
 def _is_figure(record: Record, rows: Record) -> bool:
+    """Tell whether a layer reduces each row to one number."""
     reduces = record.kind in ("pooling", "other") and record.function in _FIGURES
-    return reduces and _one_each(record, rows)
-
-
-def _one_each(record: Record, rows: Record) -> bool:
-    """Tell whether a layer puts out one number of each row."""
-    return record.shape == (*rows.shape[:-1], 1) and rows.shape[-1] > 1
+    return reduces and record.shape == (*rows.shape[:-1], 1) and rows.shape[-1] > 1
 
 
 def _plain(record: Record) -> bool:

@@ -33,10 +33,6 @@ from mlsim.workloads.pytorch.recorder import MOST_KEPT, Record, Recorder, stand_
 _ONLY_WARNS = ("warn_if_padding_and_no_attention_mask",)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    pass
-
-
 def keeps_values(tensor: torch.Tensor) -> bool:
     """Tell whether the numbers of a tensor that is not learned are taken along."""
     return (
@@ -107,7 +103,7 @@ def shell_of(module: torch.nn.Module, *, training: bool) -> torch.nn.Module:
             part.config.use_cache = False
         for name in _ONLY_WARNS:
             if hasattr(part, name):
-                setattr(part, name, _nothing)
+                setattr(part, name, lambda *_, **__: None)
     return shell
 
 
@@ -166,7 +162,10 @@ def inputs_of(
     args: list[torch.Tensor] = []
     kwargs: dict[str, torch.Tensor] = {}
     if shape is not None:
-        args.append(torch.empty((1, *_sides(shape)), dtype=_dtype(module), device="meta"))
+        # The number format of a module is that of its first parameter.
+        formats = (each.dtype for each in module.parameters() if each.is_floating_point())
+        dtype = next(formats, torch.float32)
+        args.append(torch.empty((1, *_sides(shape)), dtype=dtype, device="meta"))
     if tokens is not None:
         words = torch.empty((1, _whole("tokens", tokens)), dtype=torch.int64, device="meta")
         if shape is None:
@@ -205,9 +204,11 @@ def _sides(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, int):
         shape = (shape,)
     if isinstance(shape, (str, bytes, Mapping, torch.Tensor)) or not isinstance(shape, Iterable):
+        sides = getattr(shape, "shape", None)
+        what = repr(shape) if sides is None else f"a tensor; its shape is {tuple(sides)}"
         raise InvalidValueError(
             "shape must be whole numbers, those of one sample without the batch, such as "
-            f"(3, 224, 224), not {_short(shape)}."
+            f"(3, 224, 224), not {what}."
         )
     sides = tuple(_whole("a side of shape", each) for each in shape)
     if not sides:
@@ -217,24 +218,12 @@ def _sides(shape: Any) -> tuple[int, ...]:
     return sides
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"a tensor; its shape is {tuple(value.shape)}"
-    return repr(value)
-
-
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or index(value) < 1:
         raise InvalidValueError(f"{name} must be a whole number of 1 or more, not {value!r}.")
     if index(value) > _MOST:
         raise InvalidValueError(f"{name} is at most {_MOST:,}, not {index(value):.3g}.")
     return index(value)
-
-
-def _dtype(module: torch.nn.Module) -> torch.dtype:
-    """Return the number format of a module: that of its first parameter."""
-    found = (each.dtype for each in module.parameters() if each.is_floating_point())
-    return next(found, torch.float32)
 
 
 INPUT = "input"
@@ -347,34 +336,34 @@ def _call(recorder: Recorder, shell: torch.nn.Module, called: str, args: Any, kw
         raise
     except Exception as error:  # whatever somebody's own program raises is told
         place = recorder.place or called
-        told = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        told = told if told.endswith((".", "!", "?")) else f"{told}."
-        if any(each in told for each in _NO_NUMBERS):
-            shortly = told.split(". ")[0].rstrip(".")
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        said = said if said.endswith((".", "!", "?")) else f"{said}."
+        if any(each in said for each in _NO_NUMBERS):
+            shortly = said.split(". ")[0].rstrip(".")
             raise UnsupportedLayerError(
                 f"{place}: it asks for numbers of a tensor, and here tensors have a shape only "
                 f"({shortly}). Give the module without what depends on them."
             ) from error
-        if "fake impl" in told:
+        if "fake impl" in said:
             raise UnsupportedLayerError(
-                f"{place}: an operation of its own can't be counted ({told.split(':')[0]}). Give "
+                f"{place}: an operation of its own can't be counted ({said.split(':')[0]}). Give "
                 "the module before it was quantized or compiled, and ask with precision=..."
             ) from error
         given = ", ".join(str(tuple(each.shape)) for each in tensors_in((args, kwargs)))
         raise InvalidValueError(
             f"{called} does not take this input, of shape {given} with the batch first: "
-            f"{place}: {told} {_advice(told, args)}"
+            f"{place}: {said} {_advice(said, args)}"
         ) from error
 
 
-def _advice(told: str, args: Any) -> str:
+def _advice(said: str, args: Any) -> str:
     """Return what to write instead, as far as PyTorch's words tell."""
-    if "missing" in told and "positional argument" in told:
+    if "missing" in said and "positional argument" in said:
         return "Give example=..., a tuple of all that it takes, each with the batch first."
     words = [each for each in tensors_in(args) if not each.is_floating_point()]
     if words:
         return "If it reads numbers and no tokens, give shape=..., such as shape=(3, 224, 224)."
-    if "Long" in told or "indices" in told:
+    if "Long" in said or "indices" in said:
         return "If it reads tokens, give tokens=..., how many, such as tokens=512."
     return "The shape that is given is of one sample, without the batch."
 
@@ -400,8 +389,8 @@ def _declare(recorder: Recorder, made: Inputs, args: Any, kwargs: Any) -> None:
         (INPUT if place == 0 else f"{INPUT}_{place + 1}", each) for place, each in enumerate(plain)
     ]
     for name, tensor in named:
-        told = recorder.names.unique(INPUT if len(named) == 1 else name)
+        unique = recorder.names.unique(INPUT if len(named) == 1 else name)
         size = 0 if tensor.is_floating_point() else tensor.element_size()
-        record = Record(told, told, "", "input", tuple(tensor.shape), element_bytes=size)
+        record = Record(unique, unique, "", "input", tuple(tensor.shape), element_bytes=size)
         recorder.records.append(record)
         recorder.know(tensor, record)

@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from mlsim import records
 from mlsim.errors import UnsupportedLayerError
 
 # In which of a node's counts the numbers of a parameter belong.
@@ -264,20 +266,10 @@ def _storage(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-# Operations whose result has another tensor's shape, and nothing of its numbers.
-SHAPED_LIKE = frozenset(
-    f"{first}_{last}"
-    for first in ("zeros", "ones", "empty", "full", "rand", "randn")
-    for last in ("like",)
-) | {"new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "randint_like"}
-# Operations whose result has a shape, or is a branch, that depends on numbers.
-DEPENDS = frozenset(
-    (
-        *("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere"),
-        *("masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "equal"),
-        *("allclose", "histc", "_pack_padded_sequence"),
-    )
-)
+# PyTorch's operations by name, and what is done with them.
+OPERATIONS = records.load(records.DATA / "pytorch.toml")
+SHAPED_LIKE = frozenset(OPERATIONS.data["shaped_like"].split())
+DEPENDS = frozenset(OPERATIONS.data["depends"].split())
 
 
 class Call:
@@ -296,6 +288,11 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         return self.named.get(name)
+
+    @cached_property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors that it reads."""
+        return tensors_in(list(self.named.values()))
 
     @property
     def first(self) -> torch.Tensor:
@@ -375,19 +372,24 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
 
     def add(
         self,
-        call: Call,
+        call: Call | torch.Tensor,
         kind: str,
         function: str = "",
         *,
         inputs: Any = None,
-        out: torch.Tensor | None = None,
         uses: tuple[Use, ...] = (),
-        name: str = "",
-        **told: Any,
+        **fields: Any,
     ) -> Record:
-        """Add a record of a call; its inputs are the tensors that it reads, unless said."""
-        out = call.first if out is None else out
-        read = tensors_in(list(call.named.values()) if inputs is None else inputs)
+        """Add a record of a call, or of the module that put out a tensor.
+
+        Its inputs are the tensors that it reads, unless said.
+        """
+        if isinstance(call, Call):
+            outs, in_place, read = tensors_in(call.out), call.in_place, call.tensors
+        else:
+            outs, in_place, read = [call], False, []
+        out = outs[0]
+        read = read if inputs is None else tensors_in(inputs)
         sources = [one for each in read for one in self._sources(each)]
         record = Record(
             name="",
@@ -398,14 +400,14 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
             shape=tuple(out.shape),
             inputs=list(dict.fromkeys(sources)),
             uses=list(uses),
-            in_place=call.in_place,
+            in_place=in_place,
             element_bytes=0 if out.is_floating_point() else out.element_size(),
-            **told,
+            **fields,
         )
-        self._name(record, name or function or kind)
+        self._name(record, function or kind)
         self.records.append(record)
-        for each in tensors_in(call.out):
-            if call.in_place:
+        for each in outs:
+            if in_place:
                 self.wrote_over(each, record)
             else:
                 self.know(each, record)
@@ -463,7 +465,9 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
         elif alone and not started:
             record.base = place
         elif own and not alone:
-            record.base = _parameter_name(own[0])
+            place, _, last = own[0].rpartition(".")
+            plain = last in ("weight", "bias")
+            record.base = place if plain else own[0].removesuffix("_weight").removesuffix("_bias")
         else:
             before = record.inputs[0].base if record.inputs else place
             inside = not place or before == place or before.startswith(f"{place}.")
@@ -603,10 +607,3 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
         return UnsupportedLayerError(
             f"{where}: the operation {operation!r} can't be counted: {why}. {advice}".rstrip()
         )
-
-
-def _parameter_name(parameter: str) -> str:
-    place, _, last = parameter.rpartition(".")
-    if last in ("weight", "bias"):
-        return place
-    return parameter.removesuffix("_weight").removesuffix("_bias")
