@@ -65,6 +65,7 @@ class Parameter:
     meaning: str
     several: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
     below: float | None = None
@@ -110,7 +111,7 @@ def parameters() -> dict[str, tuple[Parameter, ...]]:
 
 
 def _row(name: str, *, kind: str, flag: str | None = None, **fields: Any) -> Parameter:
-    for key in ("doors", "several", "words"):
+    for key in ("doors", "several", "words", "aliases"):
         fields[key] = tuple(fields.get(key, "").split())
     if kind in ("count", "share"):
         fields.setdefault("least", 1 if kind == "count" else 0)

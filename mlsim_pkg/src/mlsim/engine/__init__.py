@@ -97,18 +97,6 @@ class _Question:
         return function
 
 
-# Words that others use, and the arguments of ours that are meant.
-_OTHER_WORDS = {
-    "system": ("hardware",),
-    "device": ("hardware",),
-    "cluster": ("hardware",),
-    "gpu": ("hardware",),
-    "batch": ("batch_size", "global_batch"),
-    "batch_size": ("global_batch",),
-    "batchsize": ("global_batch",),
-    "dtype": ("precision",),
-    "gpus": ("devices",),
-}
 # The estimate whose answers have bands.
 _CALIBRATED = "calibrated"
 # Arguments that are either True or False, of any question.
@@ -175,14 +163,16 @@ def _refuse(
 ) -> NoReturn:
     from inspect import signature
 
+    from mlsim.parameters import parameters
+
     own = [
         each.name
         for each in signature(function).parameters.values()
         if each.kind is not each.VAR_KEYWORD
     ]
     own += others
-    for meant in _OTHER_WORDS.get(name, ()):
-        if meant in own:
+    for meant, rows in parameters().items():
+        if meant in own and any(name in row.aliases for row in rows):
             raise UnknownArgumentError.instead(name, meant, function.__name__) from None
     raise UnknownArgumentError(
         name, quantities, arguments=own, question=f"Engine.{function.__name__}"
