@@ -4,7 +4,7 @@
 
 Each open case of the reference folder (`MLSIM_REFERENCE`) is predicted again with constants of
 its device left out, so that it borrows them: from the same chip, from its family, from its
-class (`mlsim.hardware.relatives`). Rows count at the level from which their device then borrows
+class (`mlsim.hardware.kernel_constants`). Rows count at the level from which their device borrows
 what it computes and moves, and so do those of devices that nobody measured; of links, rows of
 several devices, also with the link at its full rate where nobody lends. Terms of software are
 fitted without the series of each row. `--write` renews `data/software/borrowed.csv`, of which
@@ -33,8 +33,14 @@ from mlsim.engine.predict import architectures, predict
 from mlsim.engine.predict.case import Case
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.device_calibration import calibration
-from mlsim.hardware.kernel_constants import measured_devices
-from mlsim.hardware.relatives import LEVELS, LIBRARY, NOBODY, lend_from, relatives
+from mlsim.hardware.kernel_constants import (
+    LEVELS,
+    LIBRARY,
+    NOBODY,
+    lend_from,
+    measured_devices,
+    relatives,
+)
 from mlsim.software import FOLDER
 from mlsim.systems.link_calibration import OVER_PCIE
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas
 
-from mlsim.hardware.attention_times import SHARED_HEADS, decode_time, prefill_time
 from mlsim.hardware.kernel_times import (
     PATHS,
+    SHARED_HEADS,
     Rates,
+    decode_time,
     exchanged_time,
     experts_time,
+    prefill_time,
     product_time,
     state_time,
 )

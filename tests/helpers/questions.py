@@ -18,7 +18,7 @@ import mlsim
 from mlsim import Engine, LoRA, QLoRA
 from mlsim.profiling import diagnose, join, read_profile, sample_profile
 from mlsim.solvers.load import Load
-from mlsim.systems.pools import PrefillPool
+from mlsim.systems.system import PrefillPool
 from mlsim.workloads.steps import Offload, Speculation
 
 FILES = Path(__file__).parents[1] / "fixtures" / "questions"

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from mlsim.solvers.load import Load
     from mlsim.solvers.serving.serving import Serving
     from mlsim.solvers.training.training import Training
-    from mlsim.systems.cluster import Cluster
-    from mlsim.systems.system import System
+    from mlsim.systems.system import Cluster, System
     from mlsim.values import given
     from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.huggingface import load_config
@@ -76,8 +75,7 @@ _HOMES = {
     "mlsim.solvers.load": ("Load",),
     "mlsim.solvers.serving.serving": ("Serving",),
     "mlsim.solvers.training.training": ("Training",),
-    "mlsim.systems.cluster": ("Cluster",),
-    "mlsim.systems.system": ("System",),
+    "mlsim.systems.system": ("Cluster", "System"),
     "mlsim.values": ("given",),
     "mlsim.workloads.adapters": ("LoRA", "QLoRA"),
     "mlsim.workloads.huggingface": ("load_config",),

@@ -292,8 +292,8 @@ def importing(room: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     homes
         The module of each name, within the room.
 
-    >>> importing("mlsim.systems", {"PrefillPool": "pools"})("PrefillPool").__module__
-    'mlsim.systems.pools'
+    >>> importing("mlsim.systems", {"load_and_compute": "in_steps"})("load_and_compute").__module__
+    'mlsim.systems.in_steps'
     """
 
     def find(name: str) -> Any:

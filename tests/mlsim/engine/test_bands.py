@@ -25,7 +25,7 @@ from mlsim.engine.bands import (
 )
 from mlsim.engine.predict import predict
 from mlsim.errors import UnknownNameError
-from mlsim.hardware.relatives import LEVELS, NOBODY, Loan, Relatives
+from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan, Relatives
 from mlsim.measured import measurements, network_steps, serving_measurements, training_measurements
 
 CALIBRATED: dict[str, Any] = {"estimate": "calibrated"}

@@ -22,9 +22,28 @@ from mlsim.equations.calibration import (
     waves,
 )
 from mlsim.errors import DataFileError, NotMeasuredError
-from mlsim.hardware.device_calibration import TILE, band, calibrated_devices, calibration
-from mlsim.hardware.device_files import load_device
-from mlsim.hardware.kernel_constants import all_series, kernel_series
+from mlsim.hardware.device import load_device
+from mlsim.hardware.device_calibration import (
+    TILE,
+    band,
+    calibrated_devices,
+    calibration,
+    filled,
+    tiling,
+)
+from mlsim.hardware.kernel_constants import (
+    FILE as RELATIVES,
+    LIBRARY,
+    MEMORY,
+    NOBODY,
+    Relatives,
+    _memory,
+    all_series,
+    families,
+    kernel_series,
+    lend_from,
+    relatives,
+)
 from mlsim.hardware.measured_kernels import (
     FOLDER,
     AllReduceRow,
@@ -40,18 +59,6 @@ from mlsim.hardware.measured_kernels import (
     load,
     products,
     streams,
-)
-from mlsim.hardware.measured_shares import filled, tiling
-from mlsim.hardware.relatives import (
-    FILE as RELATIVES,
-    LIBRARY,
-    MEMORY,
-    NOBODY,
-    Relatives,
-    _memory,
-    families,
-    lend_from,
-    relatives,
 )
 
 ROWS: tuple[KernelRow, ...] = (

@@ -13,15 +13,15 @@ from sampled import sampled
 
 from mlsim import Hardware
 from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
+from mlsim.hardware.device_calibration import state_constants
 from mlsim.hardware.kernel_constants import (
-    FOLDER,
+    ATLAS,
     all_series,
     kernel_series,
     measured_devices,
-    read,
+    read_series,
 )
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
-from mlsim.hardware.measured_states import state_constants
 from mlsim.measured.surfaces import shelf
 from mlsim.quantities import VOCABULARY
 
@@ -96,12 +96,12 @@ def test_what_is_not_there_is_told() -> None:
 def test_a_broken_table_is_refused(tmp_path: Path) -> None:
     for table, old, new, words in TABLES["faults"]:
         for name in ("constants", "errors"):
-            text = (FOLDER / f"{name}.csv").read_text("utf-8")
+            text = (ATLAS / f"{name}.csv").read_text("utf-8")
             assert name != table or old in text
             changed = text.replace(old, new) if name == table else text
             (tmp_path / f"{name}.csv").write_text(changed, "utf-8")
         with pytest.raises(DataFileError, match=words):
-            read(tmp_path)
+            read_series(tmp_path)
 
 
 def test_states_are_those_of_the_chip_or_nobodys() -> None:

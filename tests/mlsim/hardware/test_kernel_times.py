@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 from mlsim import Hardware
-from mlsim.hardware.attention_times import decode_time, prefill_time
-from mlsim.hardware.fastest_kernels import _columns, fastest
+from mlsim.hardware.device_calibration import expert_constants
 from mlsim.hardware.kernel_times import (
     PATHS,
     Rates,
+    decode_time,
     exchanged_time,
     experts_time,
+    prefill_time,
     product_time,
     state_time,
     tile_time,
 )
-from mlsim.hardware.measured_experts import expert_constants
+from mlsim.hardware.lone_kernels import _columns, fastest
 
 RATES = Rates(1e15, 2e12, 128.0)
 C = {"compute_fraction": 0.8, "memory_fraction": 0.8}

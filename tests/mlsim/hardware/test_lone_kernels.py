@@ -9,16 +9,16 @@ import pytest
 
 from mlsim import Hardware
 from mlsim.errors import NotMeasuredError
-from mlsim.hardware import host_link_rate, lone_kernels, lone_transfers, turnaround
-from mlsim.hardware.fastest_kernels import series_of
+from mlsim.hardware import host_link_rate, lone_kernels, turnaround
 from mlsim.hardware.kernel_constants import kernel_series
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
 from mlsim.hardware.lone_kernels import (
     attention_seconds,
     named_attention_seconds,
     product_seconds,
+    series_of,
+    stream_rate,
 )
-from mlsim.hardware.lone_transfers import stream_rate
 from mlsim.hardware.measured_kernels import streams
 
 SIDES = (4096.0, 8192.0, 4096.0)
@@ -108,7 +108,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One publication: an A100 copies 1.6 TB/s and reads 1.76, so that copies lose a tenth."""
     row = next(row for row in streams() if row.id == "BW-001")
     rows = [replace(row, value=1.6, kernel="copy"), replace(row, value=1.76, kernel="dot")]
-    monkeypatch.setattr(lone_transfers, "streams", lambda: rows)
+    monkeypatch.setattr(lone_kernels, "streams", lambda: rows)
     turnaround.cache_clear()
     yield
     turnaround.cache_clear()
@@ -127,7 +127,7 @@ def test_turning_around_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     middle = stream_rate(CLOUD.B200, "dot")
     assert middle.rate == pytest.approx(1.76 / 2.039 * CLOUD.B200.bandwidth_si)
     assert middle.words == "the middle of published streams of 1 devices"
-    monkeypatch.setattr(lone_transfers, "streams", tuple)
+    monkeypatch.setattr(lone_kernels, "streams", tuple)
     turnaround.cache_clear()
     assert turnaround() == 0.0
 

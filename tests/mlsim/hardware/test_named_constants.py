@@ -7,7 +7,7 @@ from faults import overlooked
 
 from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
 from mlsim.hardware import processor_trends
-from mlsim.hardware.device_files import device_with
+from mlsim.hardware.device import device_with
 from mlsim.hardware.named_constants import FOLDER, all_constants, constants, load_constants
 from mlsim.hardware.processor_trends import PATH, UNITS, doubling_years, growth, trend
 

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.systolic import multiply
 from mlsim.plots import data_of, plot_loader, plot_systolic
-from mlsim.systems.data_loading import load_and_compute
+from mlsim.systems.in_steps import load_and_compute
 
 INPUTS, WEIGHTS = [[1, 2], [3, 4]], [[5, 6], [7, 8]]
 

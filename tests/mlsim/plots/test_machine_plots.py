@@ -13,7 +13,7 @@ from mlsim.measured.surfaces import MeasuredProduct
 from mlsim.plots import data_of, plot_formats, plot_staleness
 from mlsim.plots.formats import BITS, plot_bits, plot_format_map, plot_stairs
 from mlsim.plots.machines import grows_from
-from mlsim.systems.stale_updates import largest_stable_rate
+from mlsim.systems.in_steps import largest_stable_rate
 
 
 def test_staleness_shows_descent_and_limit() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.profiling import (
     MeasuredProfile,
     join,

@@ -10,7 +10,7 @@ import pytest
 from faults import good, unnoticed
 
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.records import Figure, given, tables
 from mlsim.records.rows import Published
 from mlsim.workloads.model_files import load_model

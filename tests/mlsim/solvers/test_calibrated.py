@@ -13,9 +13,8 @@ from refusals import answered
 
 from mlsim import Device, Engine, Hardware, Models, System, Systems
 from mlsim.errors import NotMeasuredError, UnknownNameError
-from mlsim.hardware.device_calibration import calibrated_devices, calibration
+from mlsim.hardware.device_calibration import calibrated_devices, calibration, tiling
 from mlsim.hardware.kernel_constants import kernel_series
-from mlsim.hardware.measured_shares import tiling
 from mlsim.software import software
 from mlsim.solvers.answer import OVERHEAD_BOUND
 from mlsim.solvers.calibrated import (

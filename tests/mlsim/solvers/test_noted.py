@@ -8,7 +8,7 @@ import pytest
 
 from mlsim import Engine, anatomy
 from mlsim.engine.sweep import sweep_rows, sweep_text
-from mlsim.hardware.relatives import Loan, Relatives
+from mlsim.hardware.kernel_constants import Loan, Relatives
 from mlsim.solvers.noted import farthest, that_matter
 from mlsim.systems import PrefillPool
 

@@ -17,14 +17,14 @@ from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware.kernel_constants import kernel_series
 from mlsim.hardware.kernel_times import exchanged_time
 from mlsim.hardware.measured_kernels import all_reduces
-from mlsim.systems import lone_exchanges, published_exchanges
+from mlsim.systems import link_calibration as module, published_exchanges
 from mlsim.systems.link_calibration import (
     _line,
+    all_reduce_seconds,
     exchange_constants,
     exchange_or_roofline,
     link_calibration,
 )
-from mlsim.systems.lone_exchanges import all_reduce_seconds
 
 EIGHT = Systems.HGX_A100
 
@@ -188,7 +188,7 @@ def test_two_factors_by_hand() -> None:
     """Times are twice the starts and 1.5 times the bytes; the hold at 1 pulls a little."""
     parts = [(1.0, 0.01), (1.0, 1.0), (1.0, 100.0)]
     times = [2 * start + 1.5 * sending for start, sending in parts]
-    assert lone_exchanges._fitted(parts, times) == pytest.approx((2, 1.5), rel=0.02)
+    assert module._fitted(parts, times) == pytest.approx((2, 1.5), rel=0.02)
 
 
 def test_few_bytes_take_the_start_and_many_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_few_bytes_take_the_start_and_many_the_rate(monkeypatch: pytest.MonkeyPa
     with pytest.raises(NotMeasuredError, match="TPU v4"):
         all_reduce_seconds(Systems.TPUv4_64, 4, 1e6)
     # Without publications the atlas answers.
-    monkeypatch.setattr(lone_exchanges, "all_reduces", tuple)
+    monkeypatch.setattr(module, "all_reduces", tuple)
     published_exchanges.cache_clear()
     assert all_reduce_seconds(EIGHT, 8, 1.0).seconds == pytest.approx(start, rel=0.01)
 

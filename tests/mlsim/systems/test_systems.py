@@ -21,10 +21,7 @@ from mlsim.equations.links import ring_pass_rate
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records.references import references
 from mlsim.systems import TOPOLOGIES
-from mlsim.systems.cluster import Placement
-from mlsim.systems.spread import spread
-from mlsim.systems.system_files import load_system
-from mlsim.systems.torus import links_within
+from mlsim.systems.system import Placement, links_within, load_system, spread
 from mlsim.values import quantity
 from mlsim.workloads.steps import Parallelism
 from mlsim.zoo.resolve import cluster, hardware

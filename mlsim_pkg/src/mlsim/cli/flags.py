@@ -83,7 +83,7 @@ def arguments(options: argparse.Namespace, rows: Iterable[Parameter], door: str)
 
 def _made(whole: str, given: dict[Parameter, Any], rows: Iterable[Parameter]) -> dict[str, Any]:
     """Return the object that is made of parts, by its name."""
-    from mlsim.systems.pools import PrefillPool
+    from mlsim.systems.system import PrefillPool
     from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.steps import Offload, Speculation
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, shelf
-from mlsim.hardware.relatives import LEVELS, NOBODY, Loan
+from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan
 from mlsim.parameters import CALIBRATED
 from mlsim.solvers.answer import Answer, Band
 from mlsim.solvers.noted import that_matter
@@ -147,7 +147,7 @@ def lent(kind: str, limits: tuple[float, float], loans: Iterable[Loan]) -> Lent:
     loans
         What was borrowed, and from where.
 
-    >>> from mlsim.hardware.relatives import Relatives
+    >>> from mlsim.hardware.kernel_constants import Relatives
     >>> loan = Loan("memory_fraction", Relatives("class", ("Cloud.A100",)))
     >>> found = lent("generation", (0.8, 1.2), [loan])
     >>> found.least < 1 < found.most

@@ -16,8 +16,8 @@ from mlsim.solvers.arrivals.asked import Loaded, one_arrival
 from mlsim.solvers.arrivals.loaded import LoadedService
 from mlsim.solvers.serving.checks import requested
 from mlsim.systems import Cluster, System
-from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
+from mlsim.systems.system import PrefillPool
 from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model

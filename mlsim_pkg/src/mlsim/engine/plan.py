@@ -12,7 +12,7 @@ from mlsim.engine.load import limited
 from mlsim.engine.serve import switched
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
-from mlsim.hardware.relatives import Loan
+from mlsim.hardware.kernel_constants import Loan
 from mlsim.parameters import CALIBRATED, check, one_number
 from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.noted import farthest, that_matter

@@ -16,7 +16,7 @@ from mlsim.solvers.serving.fit_report import as_table, assumptions
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
-from mlsim.systems.pools import PrefillPool
+from mlsim.systems.system import PrefillPool
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model

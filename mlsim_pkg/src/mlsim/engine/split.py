@@ -11,8 +11,7 @@ from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.pools import Pools, pools_of
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.split import SplitServing
-from mlsim.systems.pools import PrefillPool
-from mlsim.systems.system import link_rate
+from mlsim.systems.system import PrefillPool, link_rate
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from mlsim.errors import importing
 from mlsim.hardware.device import DEFAULT_PRECISION, Compute, Device, Memory
 
 if TYPE_CHECKING:
-    from mlsim.hardware.array_products import array_cost, network_on_array
-    from mlsim.hardware.lone_transfers import host_link_rate, turnaround
-    from mlsim.hardware.systolic import multiply
+    from mlsim.hardware.lone_kernels import host_link_rate, turnaround
+    from mlsim.hardware.systolic import array_cost, multiply, network_on_array
 
 __all__ = [
     "DEFAULT_PRECISION",
@@ -25,9 +24,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("array_cost", "network_on_array"), "array_products"),
-    **dict.fromkeys(("host_link_rate", "turnaround"), "lone_transfers"),
-    "multiply": "systolic",
+    **dict.fromkeys(("array_cost", "network_on_array", "multiply"), "systolic"),
+    **dict.fromkeys(("host_link_rate", "turnaround"), "lone_kernels"),
 }
 
 

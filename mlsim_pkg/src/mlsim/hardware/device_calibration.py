@@ -12,41 +12,410 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from statistics import median
+from types import MappingProxyType
 
 from mlsim.equations import calibration as physics
 from mlsim.errors import NotMeasuredError
-from mlsim.hardware.device import Device
-from mlsim.hardware.device_files import device_with
-from mlsim.hardware.kernel_constants import all_series
-from mlsim.hardware.measured_kernels import KernelRow, LaunchRow, ProductRow, launches
-from mlsim.hardware.measured_shares import (
-    SIXTEEN,
-    TILE,
-    Share,
-    attention_share,
-    counted,
-    filled,
-    product_share,
-    sources,
-    stream_share,
-    tiling_of,
-    with_products,
-    with_streams,
-)
-from mlsim.hardware.relatives import (
+from mlsim.hardware.device import Device, device_with
+from mlsim.hardware.kernel_constants import (
+    ENGINES,
     LIBRARY,
     MEMORY,
+    SOURCE,
     UNITS,
+    KernelSeries,
     Loan,
     Relatives,
+    all_series,
     has_own,
+    kernel_series,
     loans,
+    measured_devices,
     relatives,
+    whole_only,
+)
+from mlsim.hardware.measured_kernels import (
+    AttentionRow,
+    KernelRow,
+    LaunchRow,
+    ProductRow,
+    attentions,
+    launches,
+    products,
+    streams,
 )
 from mlsim.precision import precision as find_precision
 
-__all__ = ["TILE", "Calibration", "band", "calibrated_devices", "calibration", "unit_width"]
+# Rows and columns of the tile that a core works on: the common size of libraries.
+TILE = 128
+
+# A core gets no thinner part of a product's depth.
+LEAST_DEPTH = 512.0
+
+# A product counts as limited by arithmetic if moving its bytes, at the full
+# bandwidth, would take less than this part of its time.
+MEMORY_SHARE = 0.5
+
+# Depth of a product, and width of a head, for which the atlas's constants are told as one share.
+DEPTH, HEAD = 4096.0, 128
+
+SIXTEEN = ("bf16", "fp16")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a peak or a bandwidth, at most 1: where it is from, and of which rows."""
+
+    share: float
+    words: str
+    rows: tuple[KernelRow, ...] = ()
+    kernels: KernelSeries | None = None
+
+
+def product_share(device: Device, precision: str) -> Share | None:
+    """Return the part of the peak that large products reach on full cores; None if unknown.
+
+    Rows in 16 bits, bf16 or fp16, stand for both; they also stand for a format of which
+    there are none.
+    """
+    for wanted in (_alike(precision), SIXTEEN, ("fp32",)):
+        rows = _products_of(device, wanted)
+        found = _kernels(device, "product", wanted)
+        # The best of a search is an upper bound of what other shapes reach.
+        if rows and not (found and all("search" in row.note for row in rows)):
+            return _of_products(device, precision, rows)
+        if found:
+            return _of_kernels(found, precision, wanted)
+    return None
+
+
+def attention_share(device: Device, precision: str) -> Share | None:
+    """Return the part of the peak that attention reaches as one kernel; None if unknown.
+
+    Of other formats than those of 16 bits there are no published rows.
+    """
+    rows = _attentions_of(device, precision)
+    if rows:
+        peaks = device.compute.figures
+        reached = median(row.rate / peaks[row.precision].si for row in rows)
+        kernels = ", ".join(dict.fromkeys(row.kernel for row in rows))
+        words = (
+            f"measured: the median over {counted(rows, 'kernel')} of attention, forward "
+            f"({kernels}), of the peak; {sources(rows)}"
+        )
+        return Share(min(1.0, reached), words, rows)
+    found = _kernels(device, "prefill", _alike(precision))
+    if not found:
+        return None
+    c = found.values
+    peak = device.compute.figure(found.path).si
+    slowed = 1 / c["compute_fraction"] + c["exponential_time"] * peak / (4 * HEAD)
+    words = f"fitted, for long prompts and heads of {HEAD}: {found.words}"
+    return Share(min(1.0, 1 / slowed), words, (), found)
+
+
+def stream_share(device: Device) -> Share | None:
+    """Return the part of the memory bandwidth that streams reach; None if unknown.
+
+    Of published streams and of products that read many weights, the larger: a stream that
+    does not fill the memory is no measure of it.
+    """
+    rows = tuple(row for row in streams() if row.device == device.key)
+    found = _kernels(device, "product", ("bf16",))
+    printed = min(1.0, median(row.rate for row in rows) / device.bandwidth_si) if rows else 0.0
+    fitted = found.values["memory_fraction"] if found else 0.0
+    if found and fitted > printed:
+        beside = f"; {counted(rows, 'stream')} on record reached {printed:.2f} only" if rows else ""
+        return Share(
+            fitted, f"fitted to products that read weights: {found.words}{beside}", (), found
+        )
+    if not rows:
+        return None
+    words = (
+        f"measured: the median over {counted(rows, 'stream')}, of the data sheet's bandwidth; "
+        f"{sources(rows)}"
+    )
+    return Share(printed, words, rows)
+
+
+def weights_share(device: Device) -> float:
+    """Return the part of the bandwidth at which a device's products read weights; 0 if unknown.
+
+    >>> from mlsim import Hardware
+    >>> 0.7 < weights_share(Hardware.Cloud.H200) < 0.9
+    True
+    """
+    found = _kernels(device, "product", ("bf16",))
+    return found.values["memory_fraction"] if found else 0.0
+
+
+@lru_cache(maxsize=1)
+def with_products() -> tuple[str, ...]:
+    """Return the keys of the devices whose products were measured."""
+    return _keys(products(), "product")
+
+
+@lru_cache(maxsize=1)
+def with_streams() -> tuple[str, ...]:
+    """Return the keys of the devices whose streams were measured."""
+    return _keys(streams(), "product")
+
+
+def _keys(rows: tuple[KernelRow, ...], kind: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*(row.device for row in rows), *measured_devices(kind)]))
+
+
+def _alike(precision: str) -> tuple[str, ...]:
+    return SIXTEEN if precision in SIXTEEN else (precision,)
+
+
+def _kernels(device: Device, kind: str, wanted: tuple[str, ...]) -> KernelSeries | None:
+    """Return the atlas's series of a device in the first of some formats that it has."""
+    for path in wanted:
+        try:
+            return kernel_series(device.key, kind, path)
+        except NotMeasuredError:
+            continue
+    return None
+
+
+def _of_kernels(found: KernelSeries, precision: str, wanted: tuple[str, ...]) -> Share:
+    c = found.values
+    reached = c["compute_fraction"] * DEPTH / (DEPTH + c["depth_start"])
+    assumed = "" if precision in wanted else _assumed(precision)
+    return Share(reached, f"fitted, at a depth of {DEPTH:.0f}: {found.words}{assumed}", (), found)
+
+
+def _assumed(precision: str) -> str:
+    return f"; no products in {precision} are on record, so the same is assumed"
+
+
+def _products_of(device: Device, wanted: tuple[str, ...]) -> tuple[ProductRow, ...]:
+    """Choose the published rows in some formats whose arithmetic is the limit."""
+    return tuple(
+        row
+        for row in products()
+        if row.device == device.key
+        and row.precision in wanted
+        and row.precision in device.compute.figures
+        and row.bytes_moved / device.bandwidth_si < MEMORY_SHARE * row.seconds
+    )
+
+
+def _attentions_of(device: Device, precision: str) -> tuple[AttentionRow, ...]:
+    """Choose the published rows of attention for 16 bits; other formats have none."""
+    if precision not in SIXTEEN:
+        return ()
+    return tuple(
+        row
+        for row in attentions()
+        if row.device == device.key and row.precision in device.compute.figures
+    )
+
+
+def _of_products(device: Device, precision: str, rows: tuple[ProductRow, ...]) -> Share:
+    """Return the median over published rows, and say which they are."""
+    overhead = median(row.seconds for row in launches())
+    reached = median(_reached(row, device, overhead) for row in rows)
+    used = "/".join(dict.fromkeys(row.precision for row in rows))
+    own = precision in used or (precision in SIXTEEN and used)
+    best = sum("search" in row.note for row in rows)
+    bound = f"; {best} of them the best shape of a search" if best else ""
+    if device.cores is None:
+        tiles = f"no number of cores of {device.name} is on record, so all count as full"
+    else:
+        tiles = f"tiles of {TILE} x {TILE} on {device.cores} cores"
+    words = (
+        f"measured: the median over {counted(rows, 'product')} in {used}{bound}, of the peak "
+        f"times the share of the cores that had work ({tiles}){'' if own else _assumed(precision)}"
+        f"; {sources(rows)}"
+    )
+    return Share(min(1.0, reached), words, rows)
+
+
+@lru_cache(maxsize=256)
+def tiling(key: str) -> tuple[float, float]:
+    """Return the part of an idle last round that is lost, and a small tile's part of the rate.
+
+    Those of the atlas's products in 16 bits on a device, or the median of its relatives.
+
+    >>> lost, small = tiling("Cloud.H100")
+    >>> lost < 0.1, 0.7 < small < 1
+    (True, True)
+    """
+    kin = tiling_of(key)
+    keys = kin.keys if kin else measured_devices("product")
+    several = [each for each in keys if (each, "product", "bf16") in _in_sixteen()]
+    found = [kernel_series(each, "product", "bf16").values for each in several or _all_sixteen()]
+    return (
+        median(each["last_round_share"] for each in found),
+        median(each["small_tile_fraction"] for each in found),
+    )
+
+
+def tiling_of(key: str) -> Relatives | None:
+    """Return whose tiles a device's are: they are a library's, whatever the memory."""
+    return relatives(key, measured_devices("product"), LIBRARY)
+
+
+def _all_sixteen() -> list[str]:
+    return [key for key, _, _ in _in_sixteen()]
+
+
+@lru_cache(maxsize=1)
+def _in_sixteen() -> tuple[tuple[str, str, str], ...]:
+    return tuple(key[:3] for key in all_series() if key[1:3] == ("product", "bf16"))
+
+
+def filled(row: ProductRow, device: Device) -> float:
+    """Return the part of the cores' rounds that a product fills; 1 if nobody counts cores."""
+    if device.cores is None:
+        return 1.0
+    rows, columns, cores = float(row.m), float(row.n), float(device.cores)
+    lost, small = tiling(device.key)
+    rounds = physics.shared_waves(rows, columns, TILE, cores, lost)
+    return float(
+        physics.shared_filled_share(
+            rows, columns, float(row.k), rounds, cores, TILE, LEAST_DEPTH, small
+        )
+    )
+
+
+def _reached(row: ProductRow, device: Device, overhead: float) -> float:
+    """Return the part of the peak that a product reached on the cores that it filled."""
+    peak = device.compute.figure(row.precision).si
+    rate = row.flops / (row.seconds - overhead)
+    return rate / (peak * filled(row, device))
+
+
+def sources(rows: tuple[KernelRow, ...]) -> str:
+    """Return the keys of the rows' sources."""
+    return ", ".join(dict.fromkeys(row.source for row in rows))
+
+
+def counted(rows: tuple[KernelRow, ...], what: str) -> str:
+    """Return how many rows there are of something, in words."""
+    return f"{len(rows)} {what}{'s' if len(rows) > 1 else ''}"
+
+
+_WIDE = ("bf16", "fp16")
+# Data paths by the formats of weights and activations, the first that was measured. Mixtures
+# that are released in 8 bits have scales for blocks of their weights. MXFP4 beside 16 bits has
+# none: which kernels a service takes differs, so a class of software may name its path.
+_PATHS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(product(_WIDE, _WIDE), ("bf16",)),
+        **{("int4", wide): ("int4_weights",) for wide in _WIDE},
+        ("fp8", "fp8"): ("fp8_block", "fp8"),
+        ("fp4", "fp4"): ("fp4",),
+        ("nvfp4", "fp4"): ("fp4",),
+        ("mxfp4", "fp8"): ("mxfp4_fp8",),
+    }
+)
+EXPERT_NAMES = (
+    *("compute_fraction", "memory_fraction", "kernel_overhead"),
+    *("imbalance", "spread", "data_passes", "half_width"),
+    *("expert_tile", "elsewhere_share"),
+)
+
+
+def paths(weights: str, activations: str) -> tuple[str, ...]:
+    """Return the data paths of experts in these formats; none where nobody measured them.
+
+    >>> paths("fp8", "fp8"), paths("bf16", "bf16"), paths("int8", "int8")
+    (('fp8_block', 'fp8'), ('bf16',), ())
+    """
+    return _PATHS.get((weights, activations), ())
+
+
+@lru_cache(maxsize=256)
+def expert_constants(
+    device: str,
+    engine: str,
+    weights: str,
+    activations: str,
+    own_path: str = "",
+    *,
+    sliced: bool = False,
+) -> tuple[Mapping[str, float], str, Relatives] | None:
+    """Return the constants of a device's experts, and whose they are; None if nobody's will do.
+
+    They are those of its own kernels, else the middle of its siblings' or its family's. For
+    a program that is none of the measured engines, the first of them stands in.
+
+    Parameters
+    ----------
+    device, engine
+        Keys, such as "Cloud.H100" and "vllm".
+    weights, activations
+        Formats of the experts, such as "fp8".
+    own_path
+        The data path that the program takes, where it is not that of the formats.
+    sliced
+        Whether a device holds slices of experts. A kernel that was timed on whole ones only may
+        not run on them, so that of another engine comes first.
+
+    >>> found, words, kin = expert_constants("Cloud.H100", "vllm", "bf16", "bf16")
+    >>> 0 < found["compute_fraction"] < 1, found["data_passes"] > 1
+    (True, True)
+    """
+    for path in (own_path,) if own_path else paths(weights, activations):
+        several = [(each, kin) for each in _engines(engine) if (kin := _kin(device, path, each))]
+        cut = [(each, kin) for each, kin in several if not _whole_only(kin, path, each)]
+        for each, kin in (cut if sliced and cut else several)[:1]:
+            found = [kernel_series(key, "experts", path, each).values for key in kin.keys]
+            values = {name: median(one[name] for one in found) for name in EXPERT_NAMES}
+            words = f"fitted to experts in {path} of {each}{kin.words}; {SOURCE}"
+            return MappingProxyType(values), words, kin
+    return None
+
+
+def _kin(device: str, path: str, engine: str) -> Relatives | None:
+    """Return whose kernels of an engine stand for a device's; None if nobody's will do."""
+    there = [key[0] for key in all_series() if key[1:] == ("experts", path, engine)]
+    kin = relatives(device, there)
+    return None if kin is None or kin.level == "class" else kin
+
+
+def _whole_only(kin: Relatives, path: str, engine: str) -> bool:
+    return any((key, "experts", path, engine) in whole_only() for key in kin.keys)
+
+
+def _engines(engine: str) -> tuple[str, ...]:
+    """Return in which order engines are asked for."""
+    known = ENGINES["experts"]
+    return (engine, *(each for each in known if each != engine)) if engine in known else known
+
+
+STATE_NAMES = ("compute_fraction", "scan_step_time")
+
+
+@lru_cache(maxsize=64)
+def state_constants(device: str, engine: str) -> tuple[Mapping[str, float], str, Relatives] | None:
+    """Return the constants of a device's states, and whose they are; None if nobody's will do.
+
+    They are those of its own kernels, else the middle of its siblings' or its family's. For
+    a program that is none of the measured engines, the first of them stands in.
+
+    >>> found, words, kin = state_constants("Cloud.B200", "vllm")
+    >>> 0.05 < found["compute_fraction"] < 0.5, 1e-7 < found["scan_step_time"] < 1e-5
+    (True, True)
+    """
+    known = ENGINES["state"]
+    # A narrower class has its engine's name in front: vllm_async.
+    own = engine.partition("_")[0]
+    for each in (own, *known) if own in known else known:
+        there = [key[0] for key in all_series() if key[1:] == ("state", "bf16", each)]
+        kin = relatives(device, there)
+        if kin is None or kin.level == "class":
+            continue
+        found = [kernel_series(key, "state", "bf16", each).values for key in kin.keys]
+        values = {name: median(one[name] for one in found) for name in STATE_NAMES}
+        words = f"fitted to states of {each}{kin.words}; {SOURCE}"
+        return MappingProxyType(values), words, kin
+    return None
 
 
 @dataclass(frozen=True)

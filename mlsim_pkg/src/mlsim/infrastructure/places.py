@@ -7,17 +7,166 @@ record has both, so that neither is counted twice or taken from the wrong place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import datetime
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, unknown_name
-from mlsim.infrastructure.hourly import HourlyIntensity
-from mlsim.records import Figure
+from mlsim import records
+from mlsim.errors import (
+    DataFileError,
+    InvalidValueError,
+    MlsimError,
+    UnitError,
+    check_whole,
+    nearest,
+    unknown_name,
+)
+from mlsim.records import KINDS, DataFile, Figure
+from mlsim.units import factor
+from mlsim.values import Origin, literal, quantity
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
+
+
+HOURS = 24
+_TEXTS = ("grid", "period", "clock", "basis", "unit", "kind", "source", "where", "quote")
+_COLUMNS = (*_TEXTS, "read", "note", *(f"h{hour:02}" for hour in range(HOURS)))
+# What no hour of a grid exceeds, in kg CO2e/J: the worst lignite alone, some 1,500 g/kWh.
+_MOST = 1500e-3 / 3.6e6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HourlyIntensity:
+    """The carbon intensity of a grid at each hour of a typical day.
+
+    Each of the 24 `values`, in `unit`, is the mean over all days of `period` of the
+    hour that begins then by `clock`. `basis` says what is counted, as a grid's does.
+    Its mean may differ from the grid's average of a year: that is of another author.
+    """
+
+    grid: str
+    period: str
+    clock: str
+    basis: str
+    unit: str
+    kind: str
+    source: str
+    where: str
+    quote: str
+    read: datetime.date
+    note: str
+    values: tuple[float, ...] = field(repr=False)
+
+    @property
+    def si(self) -> tuple[float, ...]:
+        """The 24 values in kg CO2e/J."""
+        scale = factor(self.unit, "kg_CO2e/J")
+        return tuple(value * scale for value in self.values)
+
+    def at(self, hour: int) -> Quantity:
+        """Return the intensity of the hour that begins at `hour`, from 0 to 23.
+
+        >>> from mlsim import Grids
+        >>> print(f"{Grids.Germany.hourly.at(12):.0f}")
+        276 gCO2e/kWh
+
+        Raises
+        ------
+        InvalidValueError
+            If it is no hour of a day.
+        """
+        check_whole("hour", hour, least=0, most=HOURS - 1)
+        return self._value(self.values[hour], f"at {hour} h {self.clock}", "mean over all days")
+
+    @property
+    def mean(self) -> Quantity:
+        """The mean of the 24 hours."""
+        return self._value(math.fsum(self.values) / HOURS, "of a day", "mean of its hours")
+
+    def _value(self, number: float, when: str, what: str) -> Quantity:
+        name = f"carbon intensity of {self.grid} {when}, {self.period}"
+        made = quantity(number, self.unit)
+        made._origin = partial(self._origin_of, name, what)
+        return made.as_read(",g", self.unit)
+
+    def _origin_of(self, name: str, what: str, value: Quantity) -> Origin:
+        brief = f"{name}: {value.in_full}, {what}, {self.basis}, {self.kind}, [@{self.source}]"
+        where = f"{brief}, {literal(self.where)}: “{literal(self.quote)}”, read {self.read}"
+        return Origin(name, brief, f"{where}\n\n{literal(self.note)}")
+
+    @property
+    def lowest(self) -> int:
+        """The hour at which a kilowatt-hour emits least."""
+        return min(range(HOURS), key=lambda hour: self.values[hour])
+
+    @property
+    def highest(self) -> int:
+        """The hour at which a kilowatt-hour emits most."""
+        return max(range(HOURS), key=lambda hour: self.values[hour])
+
+    def __repr__(self) -> str:
+        low, high = self.values[self.lowest], self.values[self.highest]
+        return (
+            f"<HourlyIntensity {self.grid}, {self.period}: {low:.0f} to {high:.0f} {self.unit}, "
+            f"{self.clock}, {self.basis}>"
+        )
+
+
+def load_hours(
+    path: str | Path, grids: Collection[str], bases: tuple[str, ...]
+) -> dict[str, HourlyIntensity]:
+    """Read a table of typical days, one row for a grid; return them by grid.
+
+    Raises
+    ------
+    DataFileError
+        If a column is missing or unknown, a cell empty, a grid or a basis unknown, or
+        a number can't be; names file and line.
+    """
+    path = Path(path)
+    found: dict[str, HourlyIntensity] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != _COLUMNS:
+            raise DataFileError(f"{path}:1: the columns must be {', '.join(_COLUMNS)}.")
+        for record in reader:
+            try:
+                row = _row(record, grids, bases)
+                if row.grid in found:
+                    raise DataFileError(f"two rows are of {row.grid}.")
+            except (DataFileError, UnitError, ValueError) as error:
+                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
+            found[row.grid] = row
+    return found
+
+
+def _row(record: dict[str, Any], grids: Collection[str], bases: tuple[str, ...]) -> HourlyIntensity:
+    """Make a record of a row; raise without file and line."""
+    if None in record or None in record.values() or "" in record.values():
+        raise DataFileError("every column needs a cell, and every cell a value.")
+    for name, allowed in (("grid", grids), ("basis", bases), ("kind", KINDS[:-1])):
+        if record[name] not in allowed:
+            raise DataFileError(
+                f"{name} {record[name]!r} is unknown.{nearest(record[name], allowed)}"
+            )
+    values = tuple(float(record[f"h{hour:02}"]) for hour in range(HOURS))
+    most = _MOST / factor(record["unit"], "kg_CO2e/J")
+    for hour, value in enumerate(values):
+        if not 0 < value < most:
+            raise DataFileError(f"h{hour:02}: {value:g} {record['unit']} can't be.")
+    return HourlyIntensity(
+        **{name: record[name] for name in (*_TEXTS, "note")},
+        read=datetime.date.fromisoformat(record["read"]),
+        values=values,
+    )
+
 
 # What an intensity counts: from mine to waste and the building of the plant, or
 # only what a plant emits while it generates.
@@ -174,3 +323,273 @@ class CloudRegion(Place):
 
     def __repr__(self) -> str:
         return f"<CloudRegion {self.name} of {self.provider}: {self.place}, {self.grid.name}>"
+
+
+_SHARED = ("unit", "kind", "source", "where", "read", "note")
+# The first power station for the public opened in this year.
+_FIRST_YEAR = 1882
+
+
+def one_of(file: DataFile, value: str, allowed: tuple[str, ...], key: str) -> None:
+    """Refuse a text that is none of those allowed.
+
+    Raises
+    ------
+    DataFileError
+        Naming those allowed and the nearest; names file and line.
+    """
+    if value not in allowed:
+        raise file.error(
+            f"{key} must be one of {', '.join(allowed)}, not {value!r}.{nearest(value, allowed)}",
+            key,
+        )
+
+
+def rows(file: DataFile, heads: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the titles and tables of a file's rows; refuse a key that is neither.
+
+    Raises
+    ------
+    DataFileError
+        If a key is neither one of `heads` nor a table; names file and line.
+    """
+    for title, row in file.data.items():
+        if title in heads or title == "shared":
+            continue
+        if not isinstance(row, Mapping):
+            raise file.error(
+                f"unknown key {title!r}.{nearest(title, heads)} "
+                f"Allowed here: {', '.join(heads)}, and a table for each row.",
+                title,
+            )
+        yield title, row
+
+
+def shared_fields(file: DataFile, bases: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return what the figures of a file have in common, by quantity.
+
+    Raises
+    ------
+    DataFileError
+        If a quantity or a field is unknown; names file and line.
+    """
+    shared: Mapping[str, Mapping[str, Any]] = file.data.get("shared", {})
+    file.only(shared, bases, "shared")
+    for name, fields in shared.items():
+        file.only(fields, _SHARED, "shared", name)
+    return shared
+
+
+def figures_by_year(
+    file: DataFile,
+    table: Mapping[str, Any],
+    bases: Mapping[str, str],
+    shared: Mapping[str, Mapping[str, Any]],
+    *keys: str,
+) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of a table, each named for its quantity and its year.
+
+    Raises
+    ------
+    DataFileError
+        If a year is none, or a figure lacks its source; names file and line.
+    """
+    for name, base in bases.items():
+        years = table.get(name, {})
+        if not isinstance(years, Mapping):
+            raise file.error(f"{name} must be tables of years, such as [{name}.2024].", *keys, name)
+        for year, row in years.items():
+            place = (*keys, name, year)
+            if not (year.isdecimal() and len(year) == 4 and int(year) >= _FIRST_YEAR):
+                raise file.error(f"{year!r} is no year of electricity.", *place)
+            whole = {**shared.get(name, {}), **row} if isinstance(row, Mapping) else row
+            figure = file.figure(whole, base, *place)
+            yield f"{name}.{year}", figure
+
+
+_INTENSITY = {"carbon_intensity": "kg_CO2e/J"}
+_FURTHER = {"residual_mix": "kg_CO2e/J", "water_intensity": "L/J"}
+_REGION = {**_INTENSITY, "carbon_free": "1"}
+_DATA_CENTRE = {"pue": "1", "wue": "L/J"}
+
+
+def load_data_centre(path: str | Path) -> DataCentre:
+    """Read the file of a data center.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a figure lacks its source, or a PUE is below
+        1; names file and line.
+    """
+    file = records.load(path)
+    file.only(file.data, ("key", "name", "scope", *_DATA_CENTRE))
+    texts = {name: file.need(file.data, name, str) for name in ("key", "name", "scope")}
+    one_of(file, texts["scope"], SCOPES, "scope")
+    figures = dict(figures_by_year(file, file.data, _DATA_CENTRE, {}))
+    _check_overhead(file, figures)
+    return DataCentre(figures=figures, **texts)
+
+
+def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
+    """Read a file of one data center, or of many; return them by their keys.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a figure lacks its source, or a PUE is below
+        1; names file and line.
+    """
+    file = records.load(path)
+    if "key" in file.data:
+        center = load_data_centre(path)
+        return {center.key: center}
+    scope = file.need(file.data, "scope", str)
+    one_of(file, scope, SCOPES, "scope")
+    shared = shared_fields(file, _DATA_CENTRE)
+    found: dict[str, DataCentre] = {}
+    for title, row in rows(file, ("scope",)):
+        file.only(row, ("key", "name", *_DATA_CENTRE), title)
+        texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
+        figures = dict(figures_by_year(file, row, _DATA_CENTRE, shared, title))
+        _check_overhead(file, figures, title)
+        found[texts["key"]] = DataCentre(figures=figures, scope=scope, **texts)
+    return found
+
+
+def _check_overhead(file: DataFile, figures: Mapping[str, Figure], *keys: str) -> None:
+    """Refuse a data center without a PUE, or whose PUE can't be."""
+    if not any(name.startswith("pue.") for name in figures):
+        table = ".".join((*keys, "pue", "2024"))
+        raise file.error(f"there is no PUE: add a table such as [{table}].", *keys)
+    for name, figure in figures.items():
+        if name.startswith("pue.") and figure.si < 1:
+            raise file.error(
+                f"{name}: {figure.text} is below 1: the whole can't use less than its machines.",
+                *keys,
+                *name.split("."),
+            )
+
+
+def load_grids(
+    path: str | Path,
+    hours: Mapping[str, HourlyIntensity] | None = None,
+    further: Mapping[str, Mapping[str, Figure]] | None = None,
+) -> dict[str, Grid]:
+    """Read a file of grids; return them by their keys.
+
+    `hours` and `further` are figures of grids from other documents, by their keys.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, or a figure lacks its source; names file and
+        line.
+    """
+    file = records.load(path)
+    heads = ("basis", "basis_source", "source")
+    common = {name: file.need(file.data, name, str) for name in heads}
+    one_of(file, common["basis"], BASES, "basis")
+    shared = shared_fields(file, _INTENSITY)
+    hours, further = hours or {}, further or {}
+    found: dict[str, Grid] = {}
+    for title, row in rows(file, heads):
+        file.only(row, ("key", "name", *_INTENSITY), title)
+        texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
+        figures = dict(figures_by_year(file, row, _INTENSITY, shared, title))
+        if not figures:
+            raise file.error(f"{title} has no carbon_intensity.", title)
+        key = texts["key"]
+        figures.update(further.get(key, {}))
+        found[key] = Grid(
+            figures=figures, hourly=hours.get(key), with_hours=tuple(hours), **texts, **common
+        )
+    return found
+
+
+def load_grid_figures(path: str | Path, grids: Collection[str]) -> dict[str, dict[str, Figure]]:
+    """Read a file of further figures of grids; each table is titled with a grid's key.
+
+    `residual_mix` is what a kilowatt-hour emits when those that somebody has
+    contracts for are taken out; `water_intensity` the water that is consumed where it
+    is generated.
+
+    Raises
+    ------
+    DataFileError
+        If a grid or a key is unknown, or a figure lacks its source; names file and
+        line.
+    """
+    file = records.load(path)
+    shared = shared_fields(file, _FURTHER)
+    found: dict[str, dict[str, Figure]] = {}
+    for title, row in rows(file, ()):
+        if title not in grids:
+            raise file.error(f"no grid is called {title!r}.{nearest(title, grids)}", title)
+        file.only(row, _FURTHER, title)
+        figures = dict(figures_by_year(file, row, _FURTHER, shared, title))
+        if not figures:
+            raise file.error(f"{title} has none of {', '.join(_FURTHER)}.", title)
+        found[title] = figures
+    return found
+
+
+def grid_loader(
+    folder: Path, grids: Callable[[], Collection[str]]
+) -> Callable[[Path], dict[str, Grid]]:
+    """Return a loader of grids that knows the figures of the other files of a folder.
+
+    `folder` contains `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` gives
+    the keys of all grids. Those files are read once, with the first grid.
+    """
+
+    @cache
+    def others() -> tuple[dict[str, HourlyIntensity], dict[str, dict[str, Figure]]]:
+        keys = grids()
+        further: dict[str, dict[str, Figure]] = {}
+        for path in sorted((folder / "grid_figures").glob("*.toml")):
+            for key, figures in load_grid_figures(path, keys).items():
+                further.setdefault(key, {}).update(figures)
+        return load_hours(folder / "hourly" / "typical_day.csv", keys, BASES), further
+
+    def load(path: Path) -> dict[str, Grid]:
+        return load_grids(path, *others())
+
+    return load
+
+
+def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, CloudRegion]:
+    """Read a file of a cloud's regions; `grid` finds a grid by its key.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a figure lacks its source, a grid is unknown,
+        a share is above 1, or an intensity has no basis; names file and line.
+    """
+    file = records.load(path)
+    data = file.data
+    common = {name: file.need(data, name, str) for name in ("provider", "source")}
+    for name in ("basis", "basis_source"):
+        common[name] = file.need(data, name, str) if "basis" in data else ""
+    if "basis" in data:
+        one_of(file, common["basis"], BASES, "basis")
+    shared = shared_fields(file, _REGION)
+    found: dict[str, CloudRegion] = {}
+    for title, row in rows(file, tuple(common)):
+        file.only(row, ("key", "name", "place", "grid", *_REGION), title)
+        texts = {name: file.need(row, name, str, title) for name in ("key", "name", "place")}
+        figures = dict(figures_by_year(file, row, _REGION, shared, title))
+        for name, figure in figures.items():
+            if name.startswith("carbon_free.") and figure.si > 1:
+                raise file.error(f"{name}: a share can't be {figure.text}.", title, "carbon_free")
+        if "carbon_intensity" in row and not common["basis"]:
+            raise file.error(
+                f"{title} has an intensity: say its basis, one of {', '.join(BASES)}.", title
+            )
+        try:
+            where = grid(file.need(row, "grid", str, title))
+        except MlsimError as error:
+            raise file.error(str(error), title, "grid") from None
+        found[texts["key"]] = CloudRegion(figures=figures, grid=where, **texts, **common)
+    return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, NotMeasuredError, unknown_name
 from mlsim.hardware import Device
-from mlsim.hardware.kernel_constants import FOLDER as ATLAS
+from mlsim.hardware.kernel_constants import ATLAS
 from mlsim.measured.tables import (
     FOLDER,
     LANGUAGE_MODEL,

@@ -29,16 +29,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from mlsim.errors import DataFileError, NotMeasuredError, closest
 from mlsim.hardware import Device
-from mlsim.hardware.attention_times import decode_time, prefill_time
 from mlsim.hardware.kernel_constants import (
+    ATLAS,
     ENGINES,
-    FOLDER,
     SOURCE,
     KernelSeries,
     kernel_series,
     measured_devices,
 )
-from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
+from mlsim.hardware.kernel_times import PATHS, Rates, decode_time, experts_time, prefill_time
 from mlsim.units import text
 from mlsim.values import Origin, of_base
 from mlsim.zoo import resolve, spaces
@@ -107,7 +106,7 @@ def shelf(device: str) -> tuple[TimedKernel, ...]:
     >>> len(rows) > 1000
     True
     """
-    path = FOLDER / "shelf" / f"{device}.csv.gz"
+    path = ATLAS / "shelf" / f"{device}.csv.gz"
     if not path.is_file():
         there = ", ".join(
             each.name.removesuffix(".csv.gz") for each in sorted(path.parent.iterdir())
@@ -646,7 +645,7 @@ def _of(device: str, rows: tuple[MeasuredProduct, ...]) -> tuple[MeasuredProduct
 
 @cache
 def _stairs() -> tuple[MeasuredProduct, ...]:
-    path = FOLDER / "stairs.csv"
+    path = ATLAS / "stairs.csv"
     return tuple(
         _product(row, {"bf16": row["us"]}, row["engine"])
         for row in _rows(path, path.read_text("utf-8"), _STAIRS)
@@ -655,7 +654,7 @@ def _stairs() -> tuple[MeasuredProduct, ...]:
 
 @cache
 def _formats() -> tuple[MeasuredProduct, ...]:
-    path = FOLDER / "formats.csv"
+    path = ATLAS / "formats.csv"
     return tuple(
         _product(row, {name: row[f"{name}_us"] for name in FORMATS if row[f"{name}_us"]})
         for row in _rows(path, path.read_text("utf-8"), _FORMATS)

@@ -16,8 +16,7 @@ from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
 from mlsim.hardware.systolic import Cell, SystolicRun
 from mlsim.plots.drawing import COLOURS, MARKERS, Row, attach, axes_for, legend_above
-from mlsim.systems.data_loading import LoaderRun
-from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
+from mlsim.systems.in_steps import LoaderRun, largest_stable_rate, stale_descent
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -425,7 +424,7 @@ def _words(cell: Cell, dataflow: str) -> list[str]:
 def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw who works on which batch when: a row for each worker, and one for the device.
 
-    >>> from mlsim.systems.data_loading import load_and_compute
+    >>> from mlsim.systems.in_steps import load_and_compute
     >>> run = load_and_compute(workers=2, prepare_time=2, compute_time=1, batches=4)
     >>> plot_loader(run)[1].get_xlabel()
     'Time (s)'

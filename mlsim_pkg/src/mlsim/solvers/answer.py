@@ -20,7 +20,7 @@ from mlsim.units import held, text
 from mlsim.values import Origin, counts, quantity
 
 if TYPE_CHECKING:
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
     from mlsim.quantities import Term
     from mlsim.solvers.explain import Explanation
     from mlsim.values.kinds import Quantity

@@ -17,10 +17,15 @@ from mlsim.equations import (
 )
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
-from mlsim.hardware.device_calibration import TILE, Calibration, calibration, unit_width
-from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series
-from mlsim.hardware.measured_shares import LEAST_DEPTH, tiling
-from mlsim.hardware.relatives import relatives
+from mlsim.hardware.device_calibration import (
+    LEAST_DEPTH,
+    TILE,
+    Calibration,
+    calibration,
+    tiling,
+    unit_width,
+)
+from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series, relatives
 from mlsim.parameters import CALIBRATED
 from mlsim.software import Software, core_lanes, software
 from mlsim.solvers.question import Known, recorded

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.hardware.relatives import LEVELS, NOBODY, Loan
+from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan
 from mlsim.systems import Cluster, System
 from mlsim.units import text
 
@@ -55,7 +55,7 @@ def that_matter(loans: Iterable[Loan], causes: Mapping[str, float]) -> tuple[Loa
 
     What is sent over a link at its full rate may well take longer.
 
-    >>> from mlsim.hardware.relatives import Relatives
+    >>> from mlsim.hardware.kernel_constants import Relatives
     >>> loan = Loan("memory_fraction", Relatives("sibling", ("Cloud.A100",)))
     >>> that_matter([loan], {"memory": 0.5}) == (loan,), that_matter([loan], {"memory": 0.05})
     (True, ())

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlsim.errors import importing
-from mlsim.systems.cluster import Cluster, Placement, placement
-from mlsim.systems.system import TOPOLOGIES, System
+from mlsim.systems.system import (
+    TOPOLOGIES,
+    Cluster,
+    Placement,
+    PrefillPool,
+    System,
+    placement,
+)
 
 if TYPE_CHECKING:
-    from mlsim.systems.data_loading import load_and_compute
-    from mlsim.systems.lone_exchanges import published_exchanges
-    from mlsim.systems.pools import PrefillPool
-    from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
+    from mlsim.systems.in_steps import largest_stable_rate, load_and_compute, stale_descent
+    from mlsim.systems.link_calibration import published_exchanges
+    from mlsim.systems.system import PrefillPool
 
 __all__ = [
     "TOPOLOGIES",
@@ -28,10 +33,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "PrefillPool": "pools",
-    "load_and_compute": "data_loading",
-    "published_exchanges": "lone_exchanges",
-    **dict.fromkeys(("largest_stable_rate", "stale_descent"), "stale_updates"),
+    "published_exchanges": "link_calibration",
+    **dict.fromkeys(("largest_stable_rate", "load_and_compute", "stale_descent"), "in_steps"),
 }
 
 

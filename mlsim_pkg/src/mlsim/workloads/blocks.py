@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlsim.equations import transformer, transformer as count
+from mlsim.equations import transformer
 from mlsim.equations.transformer import index_multiply_adds
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision
@@ -144,13 +144,17 @@ class Attention:
 
     def _cached(self, kv_heads: int) -> int:
         if self.value_size:
-            return int(count.unequal_cached_elements(kv_heads, self.head_size, self.value_size))
-        return int(count.cached_elements(kv_heads, self.head_size))
+            return int(
+                transformer.unequal_cached_elements(kv_heads, self.head_size, self.value_size)
+            )
+        return int(transformer.cached_elements(kv_heads, self.head_size))
 
     def _pair_multiply_adds(self, heads: int) -> int:
         if self.value_size:
-            return int(count.unequal_pair_multiply_adds(heads, self.head_size, self.value_size))
-        return int(count.pair_multiply_adds(heads, self.head_size))
+            return int(
+                transformer.unequal_pair_multiply_adds(heads, self.head_size, self.value_size)
+            )
+        return int(transformer.pair_multiply_adds(heads, self.head_size))
 
     def _widths(self, heads: int, kv_heads: int) -> tuple[int, int, int]:
         """Return the columns of the first matrix, those of the gate, and numbers in norms."""
@@ -342,9 +346,9 @@ class Experts:
 
     def exchanged_elements(self, hidden: int, parallelism: Parallelism) -> float:
         """Return the elements of a token that a device sends to experts elsewhere, one way."""
-        share = count.expert_rank_share(self.count, parallelism.expert, self.per_token)
+        share = transformer.expert_rank_share(self.count, parallelism.expert, self.per_token)
         return float(
-            count.expert_exchange_elements(
+            transformer.expert_exchange_elements(
                 self.width(hidden), parallelism.expert, parallelism.tensor, share
             )
         )
@@ -441,7 +445,7 @@ class LatentAttention:
 
     @property
     def _compressed(self) -> int:
-        return int(count.latent_cached_elements(self.kv_rank, self.rope_size))
+        return int(transformer.latent_cached_elements(self.kv_rank, self.rope_size))
 
     def parameters(self, hidden: int) -> int:
         """Learned numbers in one layer's attention, two inner norms among them."""
@@ -496,12 +500,12 @@ class LatentAttention:
             name="attention",
             kind="attention",
             pair_multiply_adds=int(
-                count.latent_pair_multiply_adds(
+                transformer.latent_pair_multiply_adds(
                     heads, self.content_size, self.rope_size, self.value_size
                 )
             ),
             absorbed_pair_multiply_adds=int(
-                count.absorbed_pair_multiply_adds(heads, self.kv_rank, self.rope_size)
+                transformer.absorbed_pair_multiply_adds(heads, self.kv_rank, self.rope_size)
             ),
             expand_multiply_adds=self.kv_rank * heads * (self.content_size + self.value_size),
             cached_elements=self._compressed,
@@ -577,7 +581,7 @@ class Recurrent:
             elements=hidden + columns,
             live=2 * hidden + columns,
         )
-        convolution = count.token_multiply_adds(sizes.channels * self.kernel)
+        convolution = transformer.token_multiply_adds(sizes.channels * self.kernel)
         yield StepOperator(
             name="state",
             kind="state",

@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from mlsim.errors import NotMeasuredError, unknown_name
-from mlsim.hardware.device import Device
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import Device, load_device
 from mlsim.hardware.this_machine import Machine, this_machine
 
 KINDS = ("cpu", "gpu")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, UnknownNameError, WrongKindError, unknown_name
-from mlsim.hardware.device import Device
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import Device, load_device
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo import spaces

@@ -266,7 +266,7 @@ def _load_model(path: Path) -> Any:
 
 
 def _load_device(path: Path) -> Any:
-    from mlsim.hardware.device_files import load_device
+    from mlsim.hardware.device import load_device
 
     return load_device(path)
 
@@ -409,9 +409,9 @@ Hardware = Devices("Hardware", "device", DATA / "hardware", _load_device)
 
 def load_system(path: Path) -> System:
     """Read a system's file; its device is one of the zoo."""
-    from mlsim.systems import system_files
+    from mlsim.systems import system
 
-    return system_files.load_system(path, Hardware.find)
+    return system.load_system(path, Hardware.find)
 
 
 Systems = _Systems("Systems", "system", DATA / "systems", load_system)
@@ -419,9 +419,9 @@ Systems = _Systems("Systems", "system", DATA / "systems", load_system)
 
 def load_cluster(path: Path) -> Cluster:
     """Read a cluster's file; its node is one of the zoo."""
-    from mlsim.systems import system_files
+    from mlsim.systems import system
 
-    return system_files.load_cluster(path, Systems.find)
+    return system.load_cluster(path, Systems.find)
 
 
 Clusters = Namespace("Clusters", "cluster", DATA / "clusters", load_cluster)

@@ -13,7 +13,7 @@ from mlsim.engine.accuracy import BorrowedScore, Scored
 from mlsim.engine.bands import SpeedBand, held, lent
 from mlsim.engine.predict import _banded
 from mlsim.engine.predict.case import Case
-from mlsim.hardware.relatives import Loan, Relatives
+from mlsim.hardware.kernel_constants import Loan, Relatives
 
 
 @pytest.fixture

@@ -17,9 +17,13 @@ from mlsim.engine.predict.case import Case
 from mlsim.engine.predict.inference import _product
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device_calibration import calibration
-from mlsim.hardware.lone_kernels import attention_seconds, named_attention_seconds, product_seconds
-from mlsim.hardware.lone_transfers import stream_rate
-from mlsim.systems.lone_exchanges import all_reduce_seconds
+from mlsim.hardware.lone_kernels import (
+    attention_seconds,
+    named_attention_seconds,
+    product_seconds,
+    stream_rate,
+)
+from mlsim.systems.link_calibration import all_reduce_seconds
 
 PEAK, MEMORY, NVLINK, PCIE = 312e12, 2039e9, 300e9, 32e9
 A100 = Hardware.Cloud.A100

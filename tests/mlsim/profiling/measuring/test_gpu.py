@@ -10,7 +10,7 @@ import pytest
 from made_gpu import CACHE, CACHED, LAUNCH, LINK, MEMORY, PRODUCTS, RATE, MadeTorch
 
 from mlsim.errors import NotMeasuredError
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.profiling.measuring.gpu import find_gpu, makers, measure_gpu
 from mlsim.profiling.measuring.measurement import Measurement
 

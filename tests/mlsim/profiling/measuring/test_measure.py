@@ -19,7 +19,7 @@ from sampled import sampled
 
 from mlsim import Engine, Hardware
 from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling import Measurement, measure
 from mlsim.profiling.measuring import cpu

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mlsim import Engine, Hardware
-from mlsim.hardware.fastest_kernels import fastest, series_of
 from mlsim.hardware.kernel_constants import kernel_series
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
+from mlsim.hardware.lone_kernels import fastest, series_of
 from mlsim.hardware.named_constants import constants
 from mlsim.measured import measured_formats
 from mlsim.measured.surfaces import shelf

@@ -12,7 +12,7 @@ import pytest
 
 from mlsim import Engine
 from mlsim.errors import InvalidValueError
-from mlsim.hardware.relatives import Loan, Relatives
+from mlsim.hardware.kernel_constants import Loan, Relatives
 from mlsim.solvers.plan import options, pools
 from mlsim.solvers.plan.options import (
     Candidate,

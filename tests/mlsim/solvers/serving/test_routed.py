@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mlsim import Engine, Hardware
+from mlsim.hardware.device_calibration import expert_constants, state_constants
 from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
-from mlsim.hardware.measured_experts import expert_constants
-from mlsim.hardware.measured_states import state_constants
 from mlsim.software import software
 from mlsim.solvers.serving.scanned import STATE
 from mlsim.solvers.serving.serving import Serving

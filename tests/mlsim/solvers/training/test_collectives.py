@@ -19,7 +19,7 @@ from training_runs import (
     train,
 )
 
-from mlsim.systems.cluster import placement
+from mlsim.systems.system import placement
 from mlsim.workloads.blocks import Attention
 
 WEIGHTS = 2 * SMALL.parameter_count

@@ -19,7 +19,7 @@ from mlsim.zoo import aliases, resolve, spaces
 from mlsim.zoo.written import is_hub_id, plain
 
 if TYPE_CHECKING:
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
     from mlsim.records import Figure
     from mlsim.solvers.answer import Answer
     from mlsim.workloads.language import Transformer

@@ -10,7 +10,7 @@ from mlsim.engine.predict.case import Case, lengthened
 from mlsim.equations import roofline
 from mlsim.equations.calibration import calibrated_compute_time, calibrated_memory_time
 from mlsim.errors import InvalidValueError
-from mlsim.hardware import lone_transfers
+from mlsim.hardware import lone_kernels
 from mlsim.hardware.device_calibration import calibration
 from mlsim.hardware.lone_kernels import (
     LoneTime,
@@ -21,7 +21,7 @@ from mlsim.hardware.lone_kernels import (
 from mlsim.precision import precision
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
-from mlsim.systems.lone_exchanges import all_reduce_seconds
+from mlsim.systems.link_calibration import all_reduce_seconds
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Linear, Network, Shape
 
@@ -123,13 +123,13 @@ def _fused(
 def stream_rate(case: Case, estimate: str) -> float:
     """Return the B/s of a kernel that reads or writes one byte after another."""
     operation = str(case.extra.get("op", "copy")).lower()
-    if operation not in lone_transfers.WRITTEN:
-        known = ", ".join(lone_transfers.WRITTEN)
+    if operation not in lone_kernels.WRITTEN:
+        known = ", ".join(lone_kernels.WRITTEN)
         raise InvalidValueError(f"extra op must be one of {known}, not {operation}.")
     whole = case.device.bandwidth_si
     if estimate != CALIBRATED:
         return float(whole)
-    found = lone_transfers.stream_rate(case.device, operation)
+    found = lone_kernels.stream_rate(case.device, operation)
     case.note(f"by {found.words}")
     return found.rate
 
@@ -148,7 +148,7 @@ def link_rate(case: Case, estimate: str) -> float:
         return rate
     if name != "pcie":
         raise InvalidValueError("no constant of this link was measured.")
-    found = lone_transfers.host_link_rate(rate)
+    found = lone_kernels.host_link_rate(rate)
     case.note(f"by {found.words}")
     return found.rate
 

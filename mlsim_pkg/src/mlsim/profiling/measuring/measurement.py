@@ -12,7 +12,7 @@ from typing import Any
 
 from mlsim.errors import DataFileError, NotMeasuredError
 from mlsim.hardware import Device
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling.read.tables import known
 from mlsim.profiling.stopwatch import Spread

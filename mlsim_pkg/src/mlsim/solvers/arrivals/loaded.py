@@ -21,7 +21,7 @@ from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
 
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
 # Times the closed form's first token from which a queue is worth a word.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from mlsim.equations import Equation, arrivals, arrivals as physics, equations_of, plan
 from mlsim.errors import InvalidValueError
-from mlsim.hardware.relatives import Loan
+from mlsim.hardware.kernel_constants import Loan
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.loaded import RESULTS, LoadedService

@@ -24,7 +24,7 @@ from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network, NetworkOperat
 if TYPE_CHECKING:
     import pandas
 
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
 
 
 # The equations of this question. Those of layers have been used when the model

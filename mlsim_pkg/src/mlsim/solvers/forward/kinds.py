@@ -10,7 +10,7 @@ from mlsim.equations import Equation, equations_of, roofline as cache_equations
 from mlsim.equations.calibration import brought_bytes
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device_calibration import Calibration
-from mlsim.hardware.relatives import Loan
+from mlsim.hardware.kernel_constants import Loan
 from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import PRECISIONS
 from mlsim.software import Software, software as find_software

@@ -18,7 +18,7 @@ from mlsim.errors import (
     unknown_name,
 )
 from mlsim.hardware.device import Device
-from mlsim.hardware.fastest_kernels import FASTEST
+from mlsim.hardware.lone_kernels import FASTEST
 from mlsim.hardware.named_constants import constants as named
 from mlsim.parameters import check, validate, validate_given
 from mlsim.precision import PRECISIONS, Precision, precision as find_precision

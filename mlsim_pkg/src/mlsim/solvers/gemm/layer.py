@@ -18,8 +18,8 @@ from mlsim.equations import (
 )
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware.device import Device
-from mlsim.hardware.fastest_kernels import FASTEST, Chosen, fastest, series_of
 from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES
+from mlsim.hardware.lone_kernels import FASTEST, Chosen, fastest, series_of
 from mlsim.hardware.named_constants import DeviceConstants
 from mlsim.solvers.question import Known, Question, recorded
 from mlsim.workloads.model import OperatorTable

@@ -21,7 +21,7 @@ from mlsim.values import Origin, literal, of_base
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
     from mlsim.values.kinds import Quantity
 
 

@@ -19,8 +19,7 @@ from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.solvers.serving.steps import equations_for, givable, step_question
 from mlsim.solvers.serving.switches import HOST_LINK, OFF, Switches
 from mlsim.systems import Cluster, System
-from mlsim.systems.spread import spread
-from mlsim.systems.torus import check_exchange
+from mlsim.systems.system import check_exchange, spread
 from mlsim.workloads.adapters import LoRA, adapted, check_adapters
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Offload, Parallelism, Speculation

@@ -15,7 +15,7 @@ from mlsim.solvers.formats import Formats, kept_bytes
 from mlsim.solvers.question import Origin, recorded
 from mlsim.systems import Cluster, Placement, System
 from mlsim.systems.link_calibration import ExchangeConstants, exchange_or_roofline
-from mlsim.systems.spread import Spread, spread
+from mlsim.systems.system import Spread, spread
 from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:

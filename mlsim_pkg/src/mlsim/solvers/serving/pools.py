@@ -11,7 +11,7 @@ from mlsim.solvers.question import Known, Origin, recorded
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.steps import step_question
 from mlsim.systems import Cluster, System
-from mlsim.systems.pools import PrefillPool
+from mlsim.systems.system import PrefillPool
 from mlsim.workloads.steps import Parallelism
 
 

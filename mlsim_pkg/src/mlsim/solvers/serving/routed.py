@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsim.equations import kernels
-from mlsim.hardware.measured_experts import expert_constants
-from mlsim.hardware.relatives import Relatives
+from mlsim.hardware.device_calibration import expert_constants
+from mlsim.hardware.kernel_constants import Relatives
 from mlsim.solvers.formats import WIDE_BYTES
 from mlsim.solvers.question import Known
 from mlsim.workloads.steps import StepOperator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlsim.hardware.device_calibration import state_constants
 from mlsim.hardware.kernel_times import SCAN_CHUNK
-from mlsim.hardware.measured_states import state_constants
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.routed import MeasuredKind
 from mlsim.workloads.blocks import DeltaRule

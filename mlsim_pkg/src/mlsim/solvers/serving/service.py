@@ -10,7 +10,7 @@ from typing import Any
 from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
-from mlsim.hardware.relatives import Loan, loans
+from mlsim.hardware.kernel_constants import Loan, loans
 from mlsim.parameters import CALIBRATED
 from mlsim.software import Software
 from mlsim.solvers import calibrated

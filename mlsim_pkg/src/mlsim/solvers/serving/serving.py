@@ -35,7 +35,7 @@ from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
     from mlsim.values.kinds import Quantity
     from mlsim.workloads.language import Transformer
 

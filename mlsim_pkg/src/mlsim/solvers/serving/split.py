@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mlsim.errors import WrongKindError
-from mlsim.hardware.relatives import Loan
+from mlsim.hardware.kernel_constants import Loan
 from mlsim.solvers.answer import Report
 from mlsim.solvers.load import Load
 from mlsim.solvers.noted import farthest

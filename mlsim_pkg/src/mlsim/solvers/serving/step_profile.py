@@ -33,7 +33,7 @@ from mlsim.units import text
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
 
 
 # Of equal parts, the first is the label.

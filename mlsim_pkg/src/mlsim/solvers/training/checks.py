@@ -17,7 +17,7 @@ from mlsim.solvers.training.equations import TRAINING_GIVABLE
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.scenario import Overlap, Reliability
 from mlsim.systems import Cluster, System
-from mlsim.systems.torus import check_exchange
+from mlsim.systems.system import check_exchange
 from mlsim.workloads.adapters import check_adapters
 from mlsim.workloads.kernels import Recipe
 from mlsim.workloads.steps import Parallelism

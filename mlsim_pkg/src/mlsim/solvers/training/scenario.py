@@ -20,7 +20,7 @@ from mlsim.workloads.steps import Parallelism
 
 if TYPE_CHECKING:
     from mlsim.hardware.device_calibration import Calibration
-    from mlsim.hardware.relatives import Loan
+    from mlsim.hardware.kernel_constants import Loan
     from mlsim.software import Software
     from mlsim.systems.link_calibration import LinkCalibration
 
@@ -180,7 +180,7 @@ class Scenario:
         """Which constants were measured on other devices; of links also whether on none."""
         if not self.calibrated:
             return ()
-        from mlsim.hardware.relatives import NOBODY, Relatives, loans
+        from mlsim.hardware.kernel_constants import NOBODY, Relatives, loans
         from mlsim.solvers.noted import farthest, without_given
 
         found = [each for each in (self.achieved, self.attention_achieved) if each]

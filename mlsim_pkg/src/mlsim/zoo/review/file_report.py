@@ -10,7 +10,7 @@ from typing import Any
 from mlsim import records
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.hardware import Device
-from mlsim.hardware.device_files import load_device
+from mlsim.hardware.device import load_device
 from mlsim.infrastructure import (
     CloudOperator,
     DataCentre,
@@ -20,7 +20,7 @@ from mlsim.infrastructure import (
     load_operator,
 )
 from mlsim.systems import Cluster, System
-from mlsim.systems.system_files import load_cluster, load_system
+from mlsim.systems.system import load_cluster, load_system
 from mlsim.units import text
 from mlsim.workloads.huggingface import load_config
 from mlsim.workloads.model import Model, Network
