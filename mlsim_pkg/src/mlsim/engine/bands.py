@@ -22,12 +22,13 @@ def device_of(answer: Any) -> Any:
 
 def estimate_of(answer: Any) -> str:
     """Return which estimate an answer is."""
-    holder = next(getattr(answer, each) for each in _HOLDERS if hasattr(answer, each))
-    return str(holder.estimate)
+    return str(_asked(answer).estimate)
 
 
-# Where answers keep what was asked.
-_HOLDERS = ("configuration", "service", "run")
+def _asked(answer: Any) -> Any:
+    """Return what an answer was asked."""
+    holders = ("configuration", "service", "run")
+    return next(getattr(answer, each) for each in holders if hasattr(answer, each))
 
 
 def bound_of(answer: Answer) -> Any:
@@ -260,7 +261,6 @@ _RESULTS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     "Training": {"step_time": ("train_lm", True), "token_rate": ("train_lm", False)},
     "NetworkTraining": {"step_time": ("", True), "throughput": ("", False)},
 }
-_A_TIME, _A_RATE = "latency_s", "rate"
 
 
 def band_of(answer: Answer, name: str) -> Band | None:
@@ -271,7 +271,6 @@ def band_of(answer: Answer, name: str) -> Band | None:
     result = _RESULTS.get(type(answer).__name__, {}).get(name)
     if result is None or estimate_of(answer) != CALIBRATED or _given(answer):
         return None
-
     case, is_time = result
     found = _of_networks() if not case else _of_cases(case)
     if found is None:
@@ -301,11 +300,7 @@ def _given(answer: Any) -> bool:
     Nor is any published row one of fine-tuning with adapters, or of a service with a cache of
     prefixes, speculation, offload or adapters, nor of a service on several nodes.
     """
-    held = next(
-        getattr(answer, each)
-        for each in ("configuration", "service", "run")
-        if hasattr(answer, each)
-    )
+    held = _asked(answer)
     tuned = getattr(getattr(held, "recipe", None), "adapters", None)
     switched = getattr(getattr(held, "switches", None), "on", False)
     told = ("keeps", "beyond_one_node")
@@ -316,14 +311,10 @@ def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Ba
     """Return the band without what no program could reach."""
     if answer.shape:
         return wide
-
     found = bound_of(answer)
-    if isinstance(found, float):  # of training, the time of a step
-        if not is_time:
-            return wide
-        limit = found
-    else:
-        limit = float(found.value(name))
+    if isinstance(found, float) and not is_time:  # of training, the time of a step
+        return wide
+    limit = found if isinstance(found, float) else float(found.value(name))
     if is_time:
         return Band(max(wide.low, limit), wide.high, wide.words)
     return Band(wide.low, min(wide.high, limit), wide.words)
@@ -332,12 +323,10 @@ def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Ba
 @cache
 def _of_cases(case: str) -> tuple[float, float, str] | None:
 
-    found = band(case, _A_RATE, CALIBRATED)
-    return None if found is None else (found.least, found.most, _words(found.words))
-
-
-def _words(words: str) -> str:
-    return words.removeprefix("band: ")
+    found = band(case, "rate", CALIBRATED)
+    if found is None:
+        return None
+    return found.least, found.most, found.words.removeprefix("band: ")
 
 
 @cache

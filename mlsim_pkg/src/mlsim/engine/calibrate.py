@@ -6,13 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from mlsim.engine import Engine
 from mlsim.engine.accuracy import shelf
 from mlsim.engine.bands import bound_of, device_of, estimate_of
 from mlsim.errors import (
@@ -141,18 +142,11 @@ def asked(rows: Mapping[str, Mapping[str, Any]], estimate: str) -> Iterator[OwnR
         try:
             yield _row(row, estimate)
         except MlsimError as error:
-            raise _of_row(place, error) from None
-
-
-def _of_row(place: str, error: MlsimError) -> MlsimError:
-    """Return an error of the same kind that tells the row."""
-    kind = type(error)
-    if isinstance(error, UnknownArgumentError):
-        # It is the row that has a wrong name, and not the call.
-        kind = UnknownNameError
-    told = kind.__new__(kind)
-    told.args = (f"{place}: {error}",)
-    return told
+            # A row that has a wrong name is no call that has one.
+            kind = UnknownNameError if isinstance(error, UnknownArgumentError) else type(error)
+            of_row = kind.__new__(kind)
+            of_row.args = (f"{place}: {error}",)
+            raise of_row from None
 
 
 def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
@@ -172,9 +166,10 @@ def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
     for name in ("model", "hardware", *(("global_batch",) if kind == "train" else ())):
         if name not in given:
             raise InvalidValueError(f"{name} is empty: say what was measured, such as {_EXAMPLE}.")
-    answer = _ask(kind, given, estimate)
+    door = getattr(Engine, kind.partition("-")[0])
+    answer = door(**given, estimate=estimate, check_memory=False)
     answer.one_point(KINDS[kind][0])
-    value, is_rate = _measured(row, kind)
+    value, is_rate = _measured(row, *KINDS[kind])
     predicted, bound = (_time(each, kind) for each in (answer, bound_of(answer)))
     time = _work(answer, kind) / value if is_rate else value
     if not (math.isfinite(predicted) and predicted > 0):
@@ -220,16 +215,8 @@ def _cell(value: Any) -> Any:
     return found or None
 
 
-def _ask(kind: str, given: dict[str, Any], estimate: str) -> Any:
-    from mlsim.engine import Engine
-
-    door = getattr(Engine, kind.partition("-")[0])
-    return door(**given, estimate=estimate, check_memory=False)
-
-
-def _measured(row: Mapping[str, Any], kind: str) -> tuple[float, bool]:
+def _measured(row: Mapping[str, Any], time: str, rate: str) -> tuple[float, bool]:
     """Return what was measured in its base unit, and whether it is a rate."""
-    time, rate = KINDS[kind]
     value, unit = row.get("measured"), row.get("unit")
     shown = f"'12 ms' ({time}) or '900 {rate}'"
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -325,10 +312,6 @@ class Factor:
     before: float
     after: float | None
     spread: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def factor_of(kind: str, rows: Sequence[OwnRow]) -> Factor:
@@ -459,7 +442,7 @@ class Corrected:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
     def __str__(self) -> str:
         value, low, high, was = (
@@ -536,7 +519,7 @@ class Correction:
         >>> round(found.value, 6), found.low < found.value < found.high
         (0.002, True)
         """
-        door = _door(answer)
+        result = _results(answer)
         device = device_of(answer)
         if device.key != self.rows[0].device:
             raise InvalidValueError(
@@ -548,8 +531,8 @@ class Correction:
                 f"the rows correct {self.estimate} predictions, and this one is "
                 f"{estimate_of(answer)}: ask for estimate={self.estimate!r}."
             )
-        name = name or self._first(door)
-        result = _results(door)
+        there = [each for each, (kind, _) in result.items() if kind in self.factors]
+        name = name or (there or list(result))[0]
         if name not in result:
             raise unknown_name("result to correct of such an answer", name, result)
         kind, is_time = result[name]
@@ -560,11 +543,6 @@ class Correction:
             )
         answer.one_point(name)
         return self._corrected(answer, name, self.factors[kind], is_time)
-
-    def _first(self, door: str) -> str:
-        names = _results(door)
-        held = [name for name, (kind, _) in names.items() if kind in self.factors]
-        return held[0] if held else next(iter(names))
 
     def _corrected(self, answer: Any, name: str, by: Factor, is_time: bool) -> Corrected:
         predicted, bound = float(answer.value(name)), bound_of(answer)
@@ -600,12 +578,11 @@ class Correction:
         """Return the correction for JSON; times are in s."""
         names = ("kind", "words", "measured", "predicted", "ratio")
         rows = [{name: getattr(row, name) for name in names} for row in self.rows]
-        factors = [each.as_dict() for each in self.factors.values()]
         return {
             "device": self.device,
             "estimate": self.estimate,
             "share": SHARE,
-            "factors": factors,
+            "factors": [asdict(each) for each in self.factors.values()],
             "rows": rows,
         }
 
@@ -633,22 +610,19 @@ class Correction:
         return self.report().markdown()
 
 
-def _door(answer: Any) -> str:
+def _results(answer: Any) -> dict[str, tuple[str, bool]]:
+    """Return which results of an answer can be corrected."""
     from mlsim.solvers.forward.profile import Profile
     from mlsim.solvers.serving.serving import Serving
     from mlsim.solvers.training.training import Training
 
     for door, kind in (("solve", Profile), ("serve", Serving), ("train", Training)):
         if isinstance(answer, kind):
-            return door
+            return {name: row for name, row in RESULTS.items() if row[0].startswith(door)}
     raise WrongKindError(
         "apply() takes an answer of Engine.solve, Engine.serve or Engine.train, not "
         f"{type(answer).__name__}."
     )
-
-
-def _results(door: str) -> dict[str, tuple[str, bool]]:
-    return {name: found for name, found in RESULTS.items() if found[0].partition("-")[0] == door}
 
 
 ESTIMATES = ("calibrated", "roofline")

@@ -8,8 +8,8 @@ from typing import Any
 
 from mlsim.engine.solve import solve
 from mlsim.engine.sweeps.question import (
+    COUNTED,
     DOORS,
-    LOADING,
     Axis,
     Door,
     Question,
@@ -126,28 +126,8 @@ def find(
 ALONE, RUNS = 201, 25
 # A search among these ends once it is as narrow as this share, since each step takes its time.
 NARROW = 1e-3
-# What is counted, beside what doors compute together, and how far it is looked for.
-COUNTED = {
-    "batch_size": 1_000_000,
-    "prompt_tokens": 10_000_000,
-    "output_tokens": 10_000_000,
-    **dict.fromkeys(("M", "N", "K"), 65_536),
-    **dict.fromkeys(("tensor_parallel", "pipeline_parallel", "data_parallel"), 1_024),
-    **dict.fromkeys(("context_parallel", "expert_parallel", "interleaved"), 1_024),
-    "devices": 100_000,
-    "global_batch": 1_000_000,
-    "micro_batch": 4_096,
-    "batch": 1_000_000,
-    "sequence_tokens": 10_000_000,
-    "block_tokens": 4_096,
-    "chunk_tokens": 1_000_000,
-    "users": 4_096,
-    "burst": 4_096,
-    "running_limit": 4_096,
-    "tokens_per_step": 65_536,
-}
-# Numbers that are no count, with the quantity that each is and how far it is looked for.
-_NUMBERS = {"rate": "arrival_rate", "tokens": "training_tokens", "price": "device_price"}
+# Numbers that are no count.
+_NUMBERS = ("rate", "tokens", "price")
 # From a moment's training to more than anybody has.
 _TOKENS = (1e6, 1e16)
 
@@ -201,11 +181,11 @@ def _search(door: Door, asked: Mapping[str, Any], vary: str, target: str) -> Sea
     """Return the sweep to search."""
     quantities = [each for each in givable(door, [asked.get("estimate")]) if each != vary]
     numbers = [
-        each for each in door.arguments if each in {**COUNTED, **_NUMBERS} or each in VOCABULARY
+        each for each in door.arguments if each in (*COUNTED, *_NUMBERS) or each in VOCABULARY
     ]
     if vary not in numbers and vary not in givable(door, [asked.get("estimate")]):
         raise unknown_name("number to vary", vary, (*numbers, *quantities))
-    unit = "" if vary in COUNTED and vary in numbers else term(_NUMBERS.get(vary, vary)).unit
+    unit = "" if vary in COUNTED and vary in numbers else term(named(vary)).unit
     step = _multiple(door, asked) if vary == "global_batch" else 1
     start: Any = step if not unit else 1.0 if unit in BARE else f"1 {unit}"
     many = question(door.name, {**asked, vary: [start]}, [target])
@@ -239,12 +219,16 @@ def _range(
     search: Search, asked: Mapping[str, Any], known: float | None, between: Any
 ) -> tuple[float, float]:
     """Return where to look, in base units."""
-    name = _NUMBERS.get(search.vary, named(search.vary))
+    name = named(search.vary)
     if between is not None:
         if not isinstance(between, (list, tuple)) or len(between) != 2:  # a pair
             raise InvalidValueError(f"between must be two values in order, not {between!r}.")
         if search.whole:
-            low, high = (float(each) for each in _whole(search.vary, between))
+            if not all(type(each) is int and each >= 1 for each in between):
+                raise InvalidValueError(
+                    f"between must be whole numbers from 1 up of {search.vary}."
+                )
+            low, high = map(float, between)
         else:
             low, high = (float(validate(name, each)) for each in between)
         if not 0 < low < high:
@@ -255,7 +239,7 @@ def _range(
     if search.whole:
         return float(search.step), float(COUNTED[search.vary])
     if search.vary == "rate":
-        others = {name: value for name, value in asked.items() if name not in LOADING}
+        others = {name: value for name, value in asked.items() if name not in DOORS["load"].tells}
         full = DOORS["load"].ask(**others, burst=1).value("saturation_rate")
         return full / 1000, full * (1 - NARROW)
     if search.vary == "tokens":
@@ -266,13 +250,6 @@ def _range(
             f"as between=('1 {search.unit}', '100 {search.unit}')."
         )
     return known / 1000, known * 1000
-
-
-def _whole(name: str, between: Any) -> Any:
-    for each in between:
-        if isinstance(each, bool) or not isinstance(each, int) or each < 1:
-            raise InvalidValueError(f"between must be whole numbers from 1 up of {name}.")
-    return between
 
 
 def _points(search: Search, low: float, high: float) -> Any:

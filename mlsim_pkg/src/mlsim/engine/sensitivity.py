@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.sweeps.question import DOORS, door_for, quantity_of
+from mlsim.engine.sweeps.question import DOORS, door_for, named, quantity_of
 from mlsim.errors import InvalidValueError, need
 from mlsim.quantities import term
 from mlsim.solvers.question import Known, Question
@@ -115,7 +115,7 @@ def _table(inputs: Iterator[tuple[str, float, Scaled, float]], result: str) -> p
             {
                 "input": name,
                 "value": value,
-                "unit": term(quantity_of(_NAMES.get(name, name))).unit,
+                "unit": term(quantity_of(named(name))).unit,
                 "elasticity": round(slope, 6) + 0.0,
             }
         )
@@ -124,9 +124,6 @@ def _table(inputs: Iterator[tuple[str, float, Scaled, float]], result: str) -> p
     table = table.loc[order].reset_index(drop=True)
     table.attrs["target"] = result
     return table
-
-
-_NAMES = {"rate": "arrival_rate"}
 
 
 def _of_service(
@@ -261,5 +258,5 @@ def _trained(answer: Any, question: Question, result: str) -> float:
     """Return a result of a training run whose question is another one."""
     made = copy(answer)
     made._check_memory, made._values, made.run = False, {}, copy(answer.run)
-    made.run.__dict__["question"] = question
+    made.__dict__["question"] = made.run.__dict__["question"] = question
     return float(made.value(result))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim import quantities
-from mlsim.engine.sweeps.question import LOADING, Question, question
+from mlsim.engine.sweeps.question import DOORS, Question, question
 from mlsim.engine.sweeps.rows import BORROWED, UNITS, Block, as_table
 from mlsim.engine.sweeps.runner import Progress, run, say
 from mlsim.errors import InvalidValueError, NotMeasuredError
@@ -96,7 +96,9 @@ def sweep(
     >>> served.reason.value_counts().to_dict()
     {'': 6, 'does not fit': 2}
     """
-    scheduler, rule = _schedulers(scheduler, own=door == "load" or bool(LOADING & given.keys()))
+    scheduler, rule = _schedulers(
+        scheduler, own=door == "load" or bool(given.keys() & DOORS["load"].tells)
+    )
     named = {"model": model, "hardware": hardware, **given, "scheduler": rule}
     asked = {name: value for name, value in named.items() if value is not ...}
     made = question(door, asked, results)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, WrongKindError, need, unknown_name
-from mlsim.plots.drawing import attach, axes_for, legend_above
+from mlsim.plots.drawing import attach, axes_for, legend_above, style
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.solvers.anatomy.layers import save
 from mlsim.units import MEMORY, scale_for
@@ -338,7 +338,8 @@ class Treemap:
     def html(self) -> str:
         """The map as a fragment of HTML with its style."""
         inside = "".join(self._inside(self.whole))
-        return f'<style>{_STYLE}</style><div class="treemap" role="group">{inside}</div>'
+        page = f'<div class="treemap" role="group">{inside}</div>'
+        return f"<style>{style('treemap')}</style>{page}"
 
     def _inside(self, box: Box) -> Iterator[str]:
         whole = Place(0, 0, 100, 100)
@@ -373,15 +374,3 @@ class Treemap:
             "</body></html>\n"
         )
         save(Path(path), page)
-
-
-_STYLE = """
-.treemap{position:relative;width:100%;height:min(70vh,40rem);font:14px system-ui,sans-serif}
-.treemap details,.treemap .leaf{position:absolute;box-sizing:border-box;overflow:hidden;
-border:1px solid #fff;padding:2px 4px}
-.treemap summary{cursor:pointer}
-.treemap details[open]{left:0!important;top:0!important;width:100%!important;
-height:100%!important;z-index:1}
-.treemap .inside{position:absolute;left:0;right:0;bottom:0;top:1.6em}
-.treemap summary:focus-visible{outline:3px solid #000;outline-offset:-3px}
-"""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import roofline
 from mlsim.errors import need
 from mlsim.hardware import Device
+from mlsim.records import DATA
 from mlsim.units import scale_for, text
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def axes_for(ax: Any, width: float, height: float) -> Any:
         return ax
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def style(page: str) -> str:
+    """Return the style of a page of HTML, such as that of a report."""
+    return (DATA / "styles" / f"{page}.css").read_text(encoding="utf-8")
 
 
 def legend_above(ax: Any, columns: int = 2, **options: Any) -> None:

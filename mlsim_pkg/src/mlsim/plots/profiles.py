@@ -12,7 +12,7 @@ from mlsim.equations import roofline
 from mlsim.equations.roofline import attainable_flops, ridge_point
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware import Device
-from mlsim.plots.drawing import attach, axes_for
+from mlsim.plots.drawing import attach, axes_for, style
 from mlsim.profiling.diagnosis import Diagnosis, Finding, Point, points_of, run_words, unplaced
 from mlsim.profiling.measured_profile import MeasuredProfile, printable
 from mlsim.profiling.roofs import ceilings_of, main_precision
@@ -24,30 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1a1a1a;--page:#fff;--soft:#5a5a5a;--rule:#d5d5d5;
---m:#0072b2;--c:#c24e00;--f:#007a5a;--u:#6b6b6b}
-@media (prefers-color-scheme:dark){:root{--ink:#ececec;--page:#16181c;--soft:#b0b0b0;
---rule:#3a3d42;--m:#56b4e9;--c:#f0903c;--f:#2fc79a;--u:#a8a8a8}}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);
-max-width:70rem;margin:0 auto;padding:1rem}
-h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:.9rem;width:100%}
-caption{text-align:left;color:var(--soft);padding:.3rem 0}
-th,td{padding:.35rem .6rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-td.k{overflow-wrap:anywhere;min-width:12rem;max-width:24rem}
-svg{width:100%;height:auto;max-height:32rem}
-svg text{font:12px system-ui,sans-serif;fill:var(--ink)}
-svg .number{fill:var(--page);font-weight:700}
-svg .roof{fill:none;stroke:var(--ink);stroke-width:2}
-svg .ceiling{fill:none;stroke:var(--soft);stroke-dasharray:5 4}
-svg .grid{stroke:var(--rule)}
-circle.m{fill:var(--m)}circle.c{fill:var(--c)}circle.f{fill:var(--f)}circle.u{fill:var(--u)}
-ul{padding-left:1.2rem}details{margin:.5rem 0}
-@media print{details>*{display:block}}
-"""
 # What a browser may load: nothing but the style in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_ROWS = 200
@@ -86,7 +62,7 @@ def report(diagnosis: Diagnosis | MeasuredProfile, *, levels: Sequence[str] = ("
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_said(title)}</title><style>{_STYLE}</style></head><body><main>",
+            f"<title>{_said(title)}</title><style>{style('report')}</style></head><body><main>",
             f"<h1>{_said(title)}</h1><p>{_said(profile.tool)}: {_said(files)}</p>",
             _totals(profile, whole),
             f"<h2>The run</h2><ul>{run}</ul>" if run else "",
@@ -122,12 +98,13 @@ def _said(words: str) -> str:
 def _totals(profile: MeasuredProfile, placed: Finding | None) -> str:
     """Return time, work and bytes of all kernels; what is not known says why."""
     whole = profile.total
-    facts = [("Kernels", f"{sum(each.calls for each in profile.kernels):,} launches")]
-    facts.append(("Time of kernels", _or_why(whole.seconds, "s", whole.missing.get("seconds"))))
     work = whole.flop_count if whole.counted else None
-    facts.append(("Work", _or_why(work, "FLOP", whole.missing.get("flops"))))
-    moved = whole.traffic.get("dram")
-    facts.append(("Main memory", _or_why(moved, "B", whole.missing.get("dram"))))
+    facts = [
+        ("Kernels", f"{sum(each.calls for each in profile.kernels):,} launches"),
+        ("Time of kernels", _or_why(whole.seconds, "s", whole.missing.get("seconds"))),
+        ("Work", _or_why(work, "FLOP", whole.missing.get("flops"))),
+        ("Main memory", _or_why(whole.traffic.get("dram"), "B", whole.missing.get("dram"))),
+    ]
     if placed is not None and placed.rate is not None:
         facts.append(("All together", f"{placed.region}. {placed.limit}"))
     rows = "".join(

@@ -123,7 +123,7 @@ QUESTIONS: Mapping[str, Mapping[str, Question]] = {
     "gen_e2e": {"latency_s": inference.generation_time},
     "static_gen": {"decode_tokens_per_s_total": inference.static_rate},
     "serve_offline": {"decode_tokens_per_s_total": inference.offline_rate},
-    "serve_steady": {"decode_tokens_per_s_total": inference.steady_rate},
+    "serve_steady": {"decode_tokens_per_s_total": inference.static_rate},
     "memory": {
         "fits_in_memory": inference.fits,
         "max_concurrency_2048_tokens": inference.concurrency,
@@ -215,7 +215,7 @@ def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
         if question in MEMORY:
             value = _checked(question(case, ROOFLINE))
             text = value if isinstance(value, str) else _text(value)
-            return text, "", "", "", "memory", _notes(case)
+            return text, "", "", "", "memory", case.said
         _software(case)
         value, source = _best(case, question)
         bound = _bound(case, question)
@@ -223,7 +223,7 @@ def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
     except Exception as error:  # noqa: BLE001 - whatever a row contains, the table goes on
         return "", "", "", "", "", reason(error)
     low, high = found or (None, None)
-    return _text(value), _text(low), _text(high), _text(bound), source, _notes(case)
+    return _text(value), _text(low), _text(high), _text(bound), source, case.said
 
 
 def _question(case: Case) -> Question:
@@ -294,10 +294,6 @@ def _banded(case: Case, value: Any, source: str, bound: float | None) -> tuple[f
     return (
         (max(low, bound), max(high, bound)) if found.times else (min(low, bound), min(high, bound))
     )
-
-
-def _notes(case: Case) -> str:
-    return "; ".join(each.rstrip(".") for each in case.notes)
 
 
 def _text(value: float | None) -> str:

@@ -55,7 +55,10 @@ class Case:
     kept: dict[Any, Any] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return a cell without spaces around it, "" if there is none."""
+        """Return a cell without spaces around it, "" if there is none; "extra M" is in `extra`."""
+        if name.startswith("extra "):
+            found = self.extra.get(name.removeprefix("extra "))
+            return "" if found is None else json.dumps(found).strip('"')
         return (self.cells.get(name) or "").strip()
 
     def number(self, name: str, usual: float | None = None, *, zero: bool = False) -> float:
@@ -66,11 +69,29 @@ class Case:
         InvalidValueError
             If the cell is empty and nothing is usual, or what stands there can't be.
         """
-        return _number(name, self.text(name), usual, zero=zero)
+        text = self.text(name)
+        if not text:
+            if usual is None:
+                raise InvalidValueError(f"{name} is empty: a number is needed.")
+            return float(usual)
+        try:
+            found = float(text)
+        except ValueError:
+            raise InvalidValueError(
+                f"{name} must be a bare number without a unit, not {text[:40]!r}."
+            ) from None
+        if not math.isfinite(found) or found < 0 or (found == 0 and not zero):
+            raise InvalidValueError(f"{name} must be positive and finite, not {text[:40]}.")
+        if found > MOST:
+            raise InvalidValueError(f"{name} must be at most {MOST:g}, not {text[:40]}.")
+        return found
 
     def whole(self, name: str, usual: int | None = None, *, zero: bool = False) -> int:
         """Return a whole number from 1 up (0 too where it may be), as `number` does."""
-        return _whole(name, self.number(name, usual, zero=zero))
+        found = self.number(name, usual, zero=zero)
+        if not found.is_integer():
+            raise InvalidValueError(f"{name} must be a whole number, not {found:g}.")
+        return int(found)
 
     @cached_property
     def extra(self) -> Mapping[str, Any]:
@@ -85,13 +106,11 @@ class Case:
 
     def more(self, name: str, usual: float | None = None, *, zero: bool = False) -> float:
         """Return a positive number out of `extra`, as `number` does."""
-        found = self.extra.get(name)
-        text = "" if found is None else json.dumps(found).strip('"')
-        return _number(f"extra {name}", text, usual, zero=zero)
+        return self.number(f"extra {name}", usual, zero=zero)
 
     def more_whole(self, name: str, usual: int | None = None, *, zero: bool = False) -> int:
         """Return a whole number out of `extra`."""
-        return _whole(f"extra {name}", self.more(name, usual, zero=zero))
+        return self.whole(f"extra {name}", usual, zero=zero)
 
     def precision(self, name: str, usual: str | None = None) -> str:
         """Return a number format.
@@ -193,34 +212,15 @@ class Case:
             self.note(words)
         return found
 
+    @property
+    def said(self) -> str:
+        """All notes in a line."""
+        return "; ".join(each.rstrip(".") for each in self.notes)
+
     def note(self, words: str) -> None:
         """Add what was assumed, once."""
         if words and words not in self.notes:
             self.notes.append(words)
-
-
-def _number(name: str, text: str, usual: float | None, *, zero: bool) -> float:
-    if not text:
-        if usual is None:
-            raise InvalidValueError(f"{name} is empty: a number is needed.")
-        return float(usual)
-    try:
-        found = float(text)
-    except ValueError:
-        raise InvalidValueError(
-            f"{name} must be a bare number without a unit, not {text[:40]!r}."
-        ) from None
-    if not math.isfinite(found) or found < 0 or (found == 0 and not zero):
-        raise InvalidValueError(f"{name} must be positive and finite, not {text[:40]}.")
-    if found > MOST:
-        raise InvalidValueError(f"{name} must be at most {MOST:g}, not {text[:40]}.")
-    return found
-
-
-def _whole(name: str, found: float) -> int:
-    if not found.is_integer():
-        raise InvalidValueError(f"{name} must be a whole number, not {found:g}.")
-    return int(found)
 
 
 @lru_cache(maxsize=512)

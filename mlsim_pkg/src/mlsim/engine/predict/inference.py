@@ -220,14 +220,11 @@ def network_rate(case: Case, estimate: str) -> float:
         return batch * case.count / network_time(case, estimate)
     # Whoever may choose takes the batch whose activations stay in the last cache.
     batches = [2**power for power in range(batch.bit_length())]
-    rates = {each: each / _pass(case, estimate, each, **_kept(case)) for each in batches}
+    kept = {"activations": "on-chip"} if case.device.last_level_figure else {}
+    rates = {each: each / _pass(case, estimate, each, **kept) for each in batches}
     best = max(batches, key=lambda each: rates[each])
     case.note(f"batch not stated: the fastest up to {batch:,}, {best:,}")
     return float(rates[best] * case.count)
-
-
-def _kept(case: Case) -> dict[str, str]:
-    return {"activations": "on-chip"} if case.device.last_level_figure else {}
 
 
 def _language(case: Case) -> Transformer:
@@ -287,7 +284,9 @@ def serve(case: Case, estimate: str, **other: Any) -> Serving:
     batch = other.pop("batch_size", None) or _even(case, sizes["data_parallel"])
     # Generation that begins with nothing has its first token from somewhere.
     prompt = other.pop("prompt_tokens", None) or max(1, case.whole("input_len", zero=True))
-    output = other.pop("output_tokens", None) or _output(case, model)
+    output = other.pop("output_tokens", None)
+    if not output and model.decoder:
+        output = case.whole("output_len", 1)
     return Engine.serve(
         model=lengthened(model, prompt + (output or 0)),
         hardware=case.system(max(needed, case.count)),
@@ -311,12 +310,6 @@ def _even(case: Case, copies: int) -> int:
     if even != found:
         case.note(f"{found:,} sequences on {copies} copies counted as {even:,}")
     return even
-
-
-def _output(case: Case, model: Transformer) -> int | None:
-    if not model.decoder:
-        return None
-    return case.whole("output_len", 1)
 
 
 def pass_time(case: Case, estimate: str) -> float:
@@ -369,11 +362,7 @@ def decode_rate(case: Case, estimate: str) -> float:
 
 def generation_time(case: Case, estimate: str) -> float:
     """Return the seconds of a whole generation: the prompt, then token by token."""
-    return _generated(case) / static_rate(case, estimate)
-
-
-def _generated(case: Case) -> int:
-    return case.whole("batch", 1) * case.whole("output_len")
+    return case.whole("batch", 1) * case.whole("output_len") / static_rate(case, estimate)
 
 
 def static_rate(case: Case, estimate: str) -> float:
@@ -408,11 +397,6 @@ def _largest(case: Case) -> int:
     batch = max(1, min(found, MOST_SEQUENCES * copies) // copies) * copies
     case.note(f"batch {batch:,}: what the memory holds, at most {MOST_SEQUENCES:,} a copy")
     return batch
-
-
-def steady_rate(case: Case, estimate: str) -> float:
-    """Return tokens per second where so many users are always at work."""
-    return static_rate(case, estimate)
 
 
 def fits(case: Case, estimate: str) -> str:

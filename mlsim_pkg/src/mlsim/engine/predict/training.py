@@ -75,7 +75,7 @@ def _arguments(case: Case) -> dict[str, Any]:
     }
     if _is_open(case, model):
         return {**whole, "model": model, **_searched(case, model, whole)}
-    tensor, pipeline, context = _spread(case)
+    tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
     copies, experts = max(1, devices // (tensor * pipeline * context)), case.whole("ep", 1)
     interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
     micro = _micro(case, copies, pipeline)
@@ -100,12 +100,6 @@ def _arguments(case: Case) -> dict[str, Any]:
     }
 
 
-def _spread(case: Case) -> tuple[int, int, int]:
-    """Return tensor, pipeline and context parallelism."""
-    tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
-    return tensor, pipeline, context
-
-
 def _held(model: Transformer, parts: int, copies: int, experts: int = 1) -> float:
     """Return the bytes of weights, gradients and shared states on each device.
 
@@ -123,7 +117,7 @@ def _is_open(case: Case, model: Transformer) -> bool:
     if (
         stated
         or case.extra.get("gb") is None
-        or math.prod(_spread(case)) > 1
+        or math.prod(case.whole(name, 1) for name in ("tp", "pp", "cp")) > 1
         or case.more("fsdp", 0, zero=True)
     ):
         return False
@@ -226,16 +220,8 @@ def _counted(case: Case, attention: str) -> float:
     asked = {"model": _model(case, tokens), "pipeline_parallel": 1, "interleaved": 1}
     plain = {"tensor_parallel": 1, "expert_parallel": 1, "sequence_parallel": False}
     alone = {"context_parallel": 1, "devices": 1, "micro_batch": 1, "shard": "none"}
-    found = _train(
-        case,
-        "roofline",
-        **asked,
-        **plain,
-        **alone,
-        hardware=case.device,
-        recompute="none",
-        attention=attention,
-    )
+    counted = {"hardware": case.device, "recompute": "none", "attention": attention}
+    found = _train(case, "roofline", **asked, **plain, **alone, **counted)
     return float(found.value("ideal_step_time")) * _peak(case)
 
 
@@ -275,8 +261,7 @@ def run_hours(case: Case, estimate: str) -> float:
 
 def samples_rate(case: Case, estimate: str) -> float:
     """Return samples per second of a network or an encoder, trained on each device alone."""
-    batch, devices = _local_batch(case), case.count
-    model = case.model
+    batch, devices, model = _local_batch(case), case.count, case.model
     language = isinstance(model, Transformer)
     asked: dict[str, Any] = {
         "batch_size": batch,

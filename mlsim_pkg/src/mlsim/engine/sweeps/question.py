@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from mlsim.errors import InvalidValueError, UnknownArgumentError, nearest, need,
 from mlsim.parameters import COUNTS, check, validate
 from mlsim.precision import by_default, precision as find_precision
 from mlsim.quantities import VOCABULARY, term
+from mlsim.records import DATA
 from mlsim.solvers.formats import formats
 from mlsim.solvers.forward.profile import IN_MEMORY, USUAL
 from mlsim.workloads.model import Network
@@ -28,24 +30,14 @@ _PERCENTILES = ("_p50", "_p90", "_p99")
 class Door:
     """A question of `Engine` that can be asked for many configurations at once.
 
-    Attributes
-    ----------
-    name
-        Such as "serve".
-    arrays
-        Arguments whose values are computed together; the others are asked one by one.
-    whole
-        Those of them that count one by one.
-    results
-        Columns of the answer, if nobody names any.
-    more
-        Columns that come with an argument, such as the cost with a price.
+    `data/sweeps.toml` has a row for each, and says what each field is.
     """
 
     name: str
-    arrays: tuple[str, ...]
     results: tuple[str, ...]
+    arrays: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
     more: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -93,71 +85,17 @@ class Door:
         return tuple(dict.fromkeys(found))
 
 
-_SERVED = ("batch_size", "prompt_tokens", "output_tokens")
-_RUN = ("global_batch", "micro_batch", "tokens", "price")
-_FAILING = ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time")
-
+_DATA = tomllib.loads((DATA / "sweeps.toml").read_text(encoding="utf-8"))
 DOORS = {
-    each.name: each
-    for each in (
-        Door(
-            "solve",
-            ("batch_size",),
-            ("latency", "throughput", "bottleneck", "memory_bound_share", "memory_required"),
-            whole=("batch_size",),
-        ),
-        Door(
-            "serve",
-            _SERVED,
-            (
-                *("time_to_first_token", "time_per_output_token", "generation_latency"),
-                *("decode_throughput", "memory_required", "memory_free", "largest_batch"),
-            ),
-            whole=_SERVED,
-        ),
-        Door(
-            "train",
-            (*_RUN, *_FAILING),
-            (
-                *("step_time", "token_rate", "model_flops_utilization"),
-                *("memory_required", "memory_free"),
-            ),
-            whole=("global_batch", "micro_batch"),
-            more={
-                "tokens": ("training_time", "device_time"),
-                "samples": ("training_time", "device_time"),
-                "price": ("training_cost",),
-                "mean_time_to_failure": ("goodput",),
-            },
-        ),
-        Door(
-            "load",
-            (),
-            (
-                *("time_to_first_token", "time_to_first_token_p90"),
-                *("time_per_output_token", "time_per_output_token_p90", "request_latency"),
-                *("output_throughput", "running_requests", "server_use", "saturation_rate"),
-            ),
-        ),
-        Door(
-            "gemm",
-            ("M", "N", "K", "batch"),
-            ("latency", "bottleneck", "memory_required"),
-            whole=("M", "N", "K", "batch"),
-        ),
-        Door("footprint", (), ("facility_energy", "total_carbon")),
+    name: Door(
+        name,
+        **{key: tuple(each.split()) for key, each in row.items() if isinstance(each, str)},
+        more={key: tuple(each.split()) for key, each in row.get("more", {}).items()},
     )
+    for name, row in _DATA["doors"].items()
 }
-
-
-# Arguments that one door alone has, and that tell it from the others.
-LOADING = {"rate", "users", "burst", "trace"}
-_TELLING = {
-    "footprint": {"work", "device_hours"},
-    "gemm": {"M", "N", "K", "groups"},
-    "train": {"global_batch"},
-    "load": LOADING,
-}
+# How far a search looks for what is counted.
+COUNTED: Mapping[str, int] = _DATA["counted"]
 
 
 def quantity_of(result: str) -> str:
@@ -238,16 +176,6 @@ def label(value: Any) -> Any:
 
 
 BOTTLENECK = "bottleneck"
-# Quantities that an argument is, where it has another name.
-_NAMED = {
-    "rate": "arrival_rate",
-    "tokens": "training_tokens",
-    "price": "device_price",
-    "batch": "weight_sets",
-    "M": "layer_rows",
-    "N": "layer_outputs",
-    "K": "layer_inputs",
-}
 # What a sweep of networks is asked if nobody says otherwise.
 _USUAL = {"batch_size": 1, "estimate": "roofline", "activations": IN_MEMORY}
 _FORMATS = ("precision", "weights", "activations", "kv_cache")
@@ -412,7 +340,7 @@ def _door(name: str | None, several: dict[str, Any], given: Mapping[str, Any], a
     if name is None:
         models = several.get("model", ())
         usual = "serve" if models and not isinstance(models[0], Network) else "solve"
-        name = next((door for door, own in _TELLING.items() if own & given.keys()), usual)
+        name = next((door for door, each in DOORS.items() if given.keys() & each.tells), usual)
     elif not isinstance(name, str) or name not in DOORS:
         raise InvalidValueError(
             f"door must be one of {', '.join(DOORS)}, not {name!r}.{nearest(name, DOORS)}"
@@ -437,7 +365,7 @@ def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
 
 def named(argument: str) -> str:
     """Return the quantity that an argument is."""
-    return _NAMED.get(argument, argument)
+    return str(_DATA["quantities"].get(argument, argument))
 
 
 def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:

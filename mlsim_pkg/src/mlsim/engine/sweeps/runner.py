@@ -20,6 +20,7 @@ from uuid import uuid4
 from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import UNITS, Block, Words, asked, block
 from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, check_whole, nearest, need
+from mlsim.solvers.answer import Answer
 from mlsim.solvers.blocks import alone
 
 if TYPE_CHECKING:
@@ -220,16 +221,12 @@ def digests(question: Question) -> dict[str, str]:
     parts = {axis.name: _digest(axis.name, axis.entries) for axis in question.axes}
     parts["door"] = question.door.name
     parts["results"] = _digest("results", question.results)
-    parts["version of mlsim"] = _version()
+    try:
+        parts["version of mlsim"] = version("mlsim")
+    except PackageNotFoundError:
+        parts["version of mlsim"] = "not installed"
     parts["all"] = _digest("all", sorted(parts.items()))
     return parts
-
-
-def _version() -> str:
-    try:
-        return version("mlsim")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _digest(name: str, value: Any) -> str:
@@ -270,7 +267,8 @@ def _feed(found: Any, name: str, value: Any) -> None:
 
 def _own(found: Any, name: str, value: Any) -> bool:
     """Add an object by its attributes, if it is one of this package; tell whether it is."""
-    if not type(value).__module__.startswith("mlsim.") or not hasattr(value, "__dict__"):
+    ours = type(value).__module__.startswith("mlsim.") and hasattr(value, "__dict__")
+    if not ours or isinstance(value, Answer):  # which also has what was looked up in it
         return False
     for key in sorted(value.__dict__):
         _feed(found, name, key)
@@ -398,29 +396,23 @@ def sweep_into(
     ]
     there = question.rows - sum(stop - start for start, stop in missing)
     done = 0
-    _tell(watch, question, there, done, began)
+
+    def tell() -> None:
+        if watch:
+            watch(Progress(there + done, question.rows, done, time.perf_counter() - began))
+
+    tell()
     try:
         more = ((str(path), mark["block_rows"], key),)
         for (start, stop), _ in compute(question, missing, _write, more, scheduler):
             done += stop - start
-            _tell(watch, question, there, done, began)
+            tell()
     except UnfinishedError as error:
         kept = f"{there + done:,} of {question.rows:,} rows are kept in {path}"
         raise UnfinishedError(f"{error}. {kept}; ask again to go on.") from error
     for each in path.glob(f"{_TEMPORARY}*"):
         each.unlink(missing_ok=True)  # what was killed left it
     return SweptFolder(path, question.rows, len(places), question.units)
-
-
-def _tell(
-    watch: Callable[[Progress], None] | None,
-    question: Question,
-    there: int,
-    done: int,
-    began: float,
-) -> None:
-    if watch:
-        watch(Progress(there + done, question.rows, done, time.perf_counter() - began))
 
 
 def _opened(question: Question, path: Path, block_rows: Any) -> dict[str, Any]:
@@ -430,7 +422,8 @@ def _opened(question: Question, path: Path, block_rows: Any) -> dict[str, Any]:
     size = rows_of_block(question, block_rows)
     if note.exists():
         return _same(path, note, parts, None if block_rows is None else size)
-    if path.exists() and (not path.is_dir() or any(_visible(path))):
+    others = path.is_dir() and any(not each.name.startswith(_TEMPORARY) for each in path.iterdir())
+    if others or (path.exists() and not path.is_dir()):
         raise InvalidValueError(
             f"out = {str(path)!r} is no empty folder, and holds no sweep. Give a new one."
         )
@@ -450,10 +443,6 @@ def _opened(question: Question, path: Path, block_rows: Any) -> dict[str, Any]:
     except OSError as error:
         raise UnfinishedError(f"the folder {path} can't be written: {error}.") from error
     return mark
-
-
-def _visible(path: Path) -> list[Path]:
-    return [each for each in path.iterdir() if not each.name.startswith(_TEMPORARY)]
 
 
 def _same(path: Path, note: Path, parts: dict[str, str], size: int | None) -> dict[str, Any]:
@@ -538,13 +527,13 @@ def _arrow(question: Question, start: int, stop: int, key: str) -> Any:
     columns |= {"feasible": done.feasible, "reason": done.reasons}
     arrays, fields = [], []
     for name, column in columns.items():
-        found = _dictionary(pyarrow, column) if isinstance(column, Words) else pyarrow.array(column)
+        if isinstance(column, Words):
+            codes = pyarrow.array(column.codes, mask=column.codes < 0)
+            labels = pyarrow.array(column.labels, pyarrow.string())
+            found = pyarrow.DictionaryArray.from_arrays(codes, labels)
+        else:
+            found = pyarrow.array(column)
         unit = question.units.get(name)
         fields.append(pyarrow.field(name, found.type, metadata={"unit": unit} if unit else None))
         arrays.append(found)
     return pyarrow.table(arrays, schema=pyarrow.schema(fields, metadata={_MARK: key.encode()}))
-
-
-def _dictionary(pyarrow: Any, words: Words) -> Any:
-    codes = pyarrow.array(words.codes, mask=words.codes < 0)
-    return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(words.labels, pyarrow.string()))
