@@ -1,4 +1,8 @@
-"""Low-rank adapters: two narrow matrices beside a frozen one (LoRA), for training and serving."""
+"""Low-rank adapters: two narrow matrices beside a frozen one (LoRA), for training and serving.
+
+The matrices that may have them are named as Hugging Face's PEFT names them for Llama, whatever a
+model calls its own.
+"""
 
 from __future__ import annotations
 

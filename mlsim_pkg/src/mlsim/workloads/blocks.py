@@ -1,7 +1,9 @@
-"""What a transformer is made of: attention, feed-forward networks, experts.
+"""What a transformer is made of: attention and its indexer, states, feed-forward networks, experts.
 
 Each part counts its own parameters and yields its operators for one device of a
-layout. All counts are whole numbers.
+layout. All counts are whole numbers. State-space models and linear attention keep a state
+instead of a cache: a matrix for each head, and the last inputs of a short convolution. It has
+the same size however long the sequence is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A transformer for language: an architecture, and the operators of one of its steps."""
+"""A transformer for language: an architecture, whose parts must fit, and a step's operators."""
 
 from __future__ import annotations
 

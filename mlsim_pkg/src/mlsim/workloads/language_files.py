@@ -1,4 +1,7 @@
-"""Transformers from TOML files: each table is a part of the architecture."""
+"""Transformers from TOML files: each table is a part of the architecture.
+
+Layers of several kinds stand in `[[mixers]]` and `[[feeds]]`.
+"""
 
 from __future__ import annotations
 

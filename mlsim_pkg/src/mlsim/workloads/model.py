@@ -1,4 +1,9 @@
-"""What every model has: a name, a source, parameters; and a network of layers, as of a CNN."""
+"""What every model has, and networks of layers, as of a CNN, which are lowered to operators.
+
+An operator is what runs as one kernel: a convolution with its normalisation,
+activation and residual addition is one operator. It is described by counts for
+one sample, so batch and precision come in later.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recipes of low precision, as data: what a linear layer computes in, and the passes before it.
+"""Recipes of low precision, as data: one linear layer as kernels.
+
+The layer's input is M x K, its weights are K x N, its output is M x N. A kernel is what it
+moves for an element of each of the three, so the equations of linear layers hold for all.
 
 A file of `data/recipes` says, for inference and for training, in which format each product
 runs, and which kernels bring its operands there: what each reads and writes. The same layer

@@ -1,6 +1,8 @@
 """Requests for a service: when they arrive, and how long each is.
 
-They come at a rate, all at once, from users who wait for their answers, or out of a trace.
+They come at a rate, all at once, from users who wait for their answers, or out of a trace. They
+are of one length, or of a distribution, which is written in one way for Python, the command line
+and files: its name and its numbers, such as "lognormal 512 0.8".
 """
 
 from __future__ import annotations

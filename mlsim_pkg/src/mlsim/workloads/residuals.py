@@ -1,4 +1,4 @@
-"""Residuals that are more than a sum: several streams, and a path through few numbers.
+"""What is beside a plain residual: several streams, a path through few numbers, layer embeddings.
 
 With AltUp (Gemma 3n) a token is several vectors, its streams, of which a layer works on the
 first one only. Before the layer, a router weighs all streams to predict each of them; after
@@ -9,6 +9,13 @@ attention also goes through two matrices and a few numbers between them, and is 
 The router's norm and matrix run twice in a layer, and a step reads them once. Tensor
 parallelism divides the matrices at both ends by columns, and the path's two by the numbers
 between them; what mixes streams is small, and each device does it (so do vLLM and SGLang).
+
+With layer embeddings (Gemma 3n and the small Gemma 4) a token has, besides the usual embedding,
+a row of a second table, with `layer_embedding` numbers for each layer. A step reads the rows of
+its tokens, not the table. A matrix turns the usual embedding into as many numbers, which are
+added to the row. In each layer one matrix brings the token to that width, the layer's part
+of the row multiplies it, and another matrix brings it back. Tensor parallelism divides the
+rows of the table; each device holds the matrices, which are small.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What works on a sequence of tokens: layers of a transformer with a fixed input.
+"""What works on a sequence of tokens: layers and stages of a transformer with a fixed input.
 
 The operators are those that a language model's step has (see `blocks`), counted
 for a whole sample: a projection with its bias, its activation function and the

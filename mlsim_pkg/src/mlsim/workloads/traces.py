@@ -1,6 +1,10 @@
 """Traces of requests: files of when they arrived and how long they were, read strictly.
 
 CSV files under the names of their columns, or JSONL files in Mooncake's format, a request a line.
+
+A trace may name the blocks of each prompt, so that equal names at the start mean equal tokens:
+then it says which part of a prompt a cache would have. The cache holds so many blocks, and drops
+the one that nobody has used for longest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A transformer in training, lowered to the kernels of one micro-batch on one stage."""
+"""A transformer in training, lowered to the kernels of one micro-batch on one stage.
+
+With what devices of a stage send to one another, and what fine-tuning with adapters does beside
+frozen matrices, and leaves out.
+"""
 
 from __future__ import annotations
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from config_files import LLAMA, USUAL, load, smallest, write
+from faults import overlooked
 from refusals import answered
 from told import rows
 
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.workloads import huggingface
 from mlsim.workloads.huggingface import load_config
-from mlsim.workloads.huggingface.families import catalogue
+from mlsim.workloads.huggingface.families import FILE, catalogue, load_catalogue
 from mlsim.zoo.resolve import model as find_model
 
 # Warnings.
@@ -155,3 +156,7 @@ def test_what_a_transformer_refuses_names_the_file(
     monkeypatch.setattr(huggingface, "Transformer", refuse)
     path = write(tmp_path, LLAMA)
     assert refused(path) == f"{path}: the parts don't fit."
+
+
+def test_a_file_of_families_is_read_strictly() -> None:
+    assert overlooked(load_catalogue, FILE.read_text("utf-8"), "families") == []

@@ -2,6 +2,9 @@
 
 Here a convolution, its batch normalization and its ReLU are three nodes; `fuse` makes one
 operator of them, as a compiler does.
+
+No two papers count operations alike: a multiply-add is one or two, a bias, a ReLU or a pooling
+window counts or does not. A count is worth something only with the name of its way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a computation graph to operators: what a good compiler runs as one kernel.
+"""From a computation graph to operators: what a good compiler runs as one kernel, and its traffic.
 
 A matrix product takes along what follows it and needs nothing else: normalization, an
 activation function, the addition of a shortcut. A norm takes its activation function along.

@@ -1,4 +1,10 @@
-"""The computation graph of a language model that reads a sequence at once, without a cache."""
+"""The computation graph of a language model that reads a sequence at once, without a cache.
+
+And `graph`, the door for any model of the zoo. A Transformer says how many layers have which
+part, and not which ones. Only where it has several kinds does that leave anything open: the
+rarer kind then stands behind so many of the usual one, as it does in the models that are built
+so.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The parts of a language model's layers as nodes: attention, states, networks, experts.
+"""The parts of a language model's layers as nodes: attention, states, networks, experts, streams.
 
 Counts are those of the operators of a step on one device; here a norm, an activation
-function and an addition are layers of their own, as a framework runs them.
+function and an addition are layers of their own, as a framework runs them. Where a token is
+several vectors, layers work on the first one, which is called the stream here as elsewhere; the
+others are what each layer predicts, and corrects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the architecture of a network to its computation graph."""
+"""From the architecture of a network to its computation graph: how each layer is wired."""
 
 from __future__ import annotations
 

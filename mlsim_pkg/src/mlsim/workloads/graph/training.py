@@ -1,8 +1,12 @@
-"""What a step of training holds, moment by moment: forward, the loss, and the way back.
+"""What a step of training holds, moment by moment, and its kernels: there, back, and the update.
 
-The rules are those of PyTorch's autograd, read in its `derivatives.yaml`: a product keeps what
-it read, ReLU what it put out, an addition nothing. A tensor lives until its last reader is
-done, and so does the gradient of it, called its error here.
+The rules of what is held are those of PyTorch's autograd, read in its `derivatives.yaml`: a
+product keeps what it read, ReLU what it put out, an addition nothing. A tensor lives until its
+last reader is done, and so does the gradient of it, called its error here.
+
+The way back of a product is two products of the same size: one for the error of what it read,
+one for the gradient of its weights. Every other kernel reads the error of what it put out, what
+was kept, and writes the error of what it read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The values of a Hugging Face `config.json`: read strictly, each error with its line."""
+"""The values of a Hugging Face `config.json`: read strictly, each error with its line.
+
+And what it states beside its sizes: YaRN, and a format of parameters.
+"""
 
 from __future__ import annotations
 

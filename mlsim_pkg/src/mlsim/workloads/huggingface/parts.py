@@ -1,4 +1,4 @@
-"""The parts of a transformer from the keys of a Hugging Face configuration.
+"""The parts of a transformer from the keys of a Hugging Face configuration: windows, experts.
 
 Each function reads one family's keys and returns arguments of Transformer, as
 the class of that family in the transformers library builds its layers.

@@ -1,4 +1,8 @@
-"""The formats of a quantised checkpoint: `quantization_config`, or ModelOpt's file beside it."""
+"""The formats of a quantised checkpoint: `quantization_config`, or ModelOpt's file beside it.
+
+Checkpoints name what they quantise, or leave alone, by the modules of the model's own code:
+"model.layers.3.self_attn.o_proj". Only how many layers are left out matters here.
+"""
 
 from __future__ import annotations
 

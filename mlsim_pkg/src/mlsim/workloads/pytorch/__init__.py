@@ -1,4 +1,4 @@
-"""Where a PyTorch module comes in: told from other things without importing PyTorch."""
+"""Networks read from PyTorch modules, without running them; imports PyTorch when it is used."""
 
 from __future__ import annotations
 

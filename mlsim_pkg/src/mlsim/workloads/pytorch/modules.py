@@ -1,4 +1,9 @@
-"""Modules that are one layer, though their code does several operations."""
+"""Modules that are one layer, though their code does several operations; and experts.
+
+A program that runs experts branches on the router's choice, which only numbers decide. How many
+experts each token chooses stands in the shape of that choice, and that is enough to count:
+stacked weights are counted as often as they are chosen.
+"""
 
 from __future__ import annotations
 

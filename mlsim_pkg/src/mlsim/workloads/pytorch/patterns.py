@@ -1,4 +1,11 @@
-"""Attention that is written out becomes one layer, and reads pieces where they lie."""
+"""What programs write as several operations becomes one layer, and records become a graph.
+
+Attention that is written out is one layer, and reads pieces where they lie. Positions by
+rotation turn pairs of numbers by an angle that grows with the position: programs write it as
+sums of the numbers, and of the numbers in another order, each times a constant. And a mean or a
+deviation of each row, some operations on those few numbers, and an operation of them and the row
+are one layer: a compiler does all of it while the row is at hand, as it does with a norm.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Reads a PyTorch module: makes its input, runs its shell twice, and assembles the graph."""
+"""Reads a PyTorch module: makes its input, runs its shell twice, and assembles the graph.
+
+A shell has the same code and structure, with tensors that have a shape but no numbers. Weights
+are neither copied nor moved. Small whole numbers and masks that a module holds are taken along,
+since its control flow may depend on them.
+"""
 
 from __future__ import annotations
 
