@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from mlsim import Engine, Hardware, Models
-from mlsim.solvers import blocks
+from mlsim.solvers import arrays
 
 DEVICES = ("V100", "A100_40GB", "A100", "H100", "T4")
 PRECISIONS = ("fp16", "fp32")
@@ -190,8 +190,8 @@ def sweep_by_hand(batch: np.ndarray, *, folded: bool, threads: int) -> dict[str,
         live = width * table.activations_live
         if folded:
             flops, weights, elements = flops / peak, weights / bandwidth, elements / bandwidth
-        for first in range(begin, stop, blocks.BLOCK):
-            last = min(first + blocks.BLOCK, stop)
+        for first in range(begin, stop, arrays.BLOCK):
+            last = min(first + arrays.BLOCK, stop)
             b = points[first:last]
             if folded:
                 compute, memory = flops * b, weights + elements * b
@@ -207,7 +207,7 @@ def sweep_by_hand(batch: np.ndarray, *, folded: bool, threads: int) -> dict[str,
             out["memory_required"][where] = required
             out["feasible"][where] = required <= capacity
 
-    step = -(-size // (threads * blocks.BLOCK)) * blocks.BLOCK
+    step = -(-size // (threads * arrays.BLOCK)) * arrays.BLOCK
     jobs = []
     with ThreadPoolExecutor(threads) as pool:
         for number, (name, precision) in enumerate((d, p) for d in DEVICES for p in PRECISIONS):

@@ -9,7 +9,7 @@ import pytest
 from mlsim import Engine, anatomy
 from mlsim.engine.sweep import sweep_rows, sweep_text
 from mlsim.hardware.kernel_constants import Loan, Relatives
-from mlsim.solvers.noted import farthest, that_matter
+from mlsim.solvers.calibrated import farthest, that_matter
 from mlsim.systems import PrefillPool
 
 MI300X: dict[str, Any] = {"hardware": "MI300X", "estimate": "calibrated"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.searching import SCAN, bisect, elasticities, not_reached, scan
+from mlsim.solvers.arrays import SCAN, bisect, elasticities, not_reached, scan
 
 
 def test_a_range_is_spread_evenly_on_a_logarithmic_scale() -> None:

@@ -12,7 +12,7 @@ from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, s
 from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan
 from mlsim.parameters import CALIBRATED
 from mlsim.solvers.answer import Answer, Band
-from mlsim.solvers.noted import that_matter
+from mlsim.solvers.calibrated import that_matter
 
 
 def device_of(answer: Any) -> Any:

@@ -24,8 +24,8 @@ from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.parameters import BARE, validate
 from mlsim.precision import Precision
 from mlsim.quantities import VOCABULARY, term
+from mlsim.solvers.arrays import SCAN, STEPS, scan
 from mlsim.solvers.forward import configuration as of_network
-from mlsim.solvers.searching import SCAN, STEPS, scan
 from mlsim.solvers.training.checks import Asked, parallelism_of
 from mlsim.units import text
 from mlsim.values import quantity, scaled

@@ -15,7 +15,7 @@ from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import Loan
 from mlsim.parameters import CALIBRATED, check, one_number
 from mlsim.solvers.arrivals.asked import one_arrival
-from mlsim.solvers.noted import farthest, that_matter
+from mlsim.solvers.calibrated import farthest, that_matter
 from mlsim.solvers.plan.options import (
     TOGETHER,
     Goals,

@@ -15,7 +15,7 @@ from mlsim.workloads.model import Model, Network
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
-    from mlsim.solvers.training.optimal_size import OptimalSize
+    from mlsim.solvers.training.choices import OptimalSize
 
 
 def train(
@@ -201,7 +201,7 @@ def train(
     if network:
         return _network(asked, search=search, check_memory=check_memory)
     if search:
-        from mlsim.solvers.training.search import search as find_layout
+        from mlsim.solvers.training.choices import search as find_layout
 
         return find_layout(asked)
     return Training(run(asked), check_memory=check_memory)
@@ -239,6 +239,6 @@ def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> Op
     >>> print(Engine.optimal_size(training_flops="1.2e20 FLOP"))
     1.2e+20 FLOP train 1 billion parameters on 20 billion tokens
     """
-    from mlsim.solvers.training.optimal_size import optimal_size as best_size
+    from mlsim.solvers.training.choices import optimal_size as best_size
 
     return best_size(training_flops, tokens_per_parameter)

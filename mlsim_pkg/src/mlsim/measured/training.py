@@ -25,8 +25,8 @@ from mlsim.measured.tables import (
     one_of,
 )
 from mlsim.solvers.training.checks import Asked, run
+from mlsim.solvers.training.choices import search
 from mlsim.solvers.training.network import OPTIMIZERS, NetworkTraining, network_run
-from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
 from mlsim.systems import Cluster, System
 from mlsim.values import literal

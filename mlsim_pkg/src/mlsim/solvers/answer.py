@@ -606,7 +606,7 @@ class Answer(Suggesting, Written):
 
     def notes_for_json(self) -> dict[str, Any]:
         """Return the same for JSON."""
-        from mlsim.solvers.noted import borrowed
+        from mlsim.solvers.calibrated import borrowed
 
         found = {"borrowed": borrowed(self.loans), "assumptions": list(self.assumptions)}
         return {name: each for name, each in found.items() if each}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import (
     Equation,
@@ -25,11 +25,24 @@ from mlsim.hardware.device_calibration import (
     tiling,
     unit_width,
 )
-from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series, relatives
+from mlsim.hardware.kernel_constants import (
+    ENGINES,
+    LEVELS,
+    NOBODY,
+    SOURCE,
+    Loan,
+    all_series,
+    kernel_series,
+    relatives,
+)
 from mlsim.parameters import CALIBRATED
 from mlsim.software import Software, core_lanes, software
 from mlsim.solvers.question import Known, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+
+if TYPE_CHECKING:
+    pass
+
 
 # Of what a program adds, what is worked out once for a table of operators.
 ONCE = (
@@ -138,7 +151,7 @@ def reached(found: Calibration, name: str, *, attention: bool) -> float:
     return float(getattr(found, "attention_fraction" if own else name))
 
 
-def made_by(given: Software | str | None, estimate: str, door: str) -> Software | None:
+def software_of(given: Software | str | None, estimate: str, door: str) -> Software | None:
     """Return the class of software of a question; None where no estimate takes it.
 
     Raises
@@ -293,15 +306,6 @@ _TERMS = {
 }
 
 
-def told(estimate: str, made_by: Software | None) -> str:
-    """Return an estimate in words, with its class of software.
-
-    >>> told("calibrated", software("eager")), told("roofline", None)
-    ('calibrated, software eager', 'roofline')
-    """
-    return estimate if made_by is None else f"{estimate}, software {made_by.key}"
-
-
 def add_origins(
     known: Known, device: Device, found: Mapping[str, Calibration], made_by: Software | None
 ) -> None:
@@ -335,3 +339,71 @@ def _words(found: Calibration, name: str) -> str:
     if name != "compute_fraction":
         return found.origins[name]
     return f"{found.origins[name]}; for attention {found.origins['attention_fraction']}"
+
+
+# A part of the time that is worth a word.
+TENTH = 0.1
+# Which causes of a step's time each constant decides; of all others, any.
+_CAUSES: Mapping[str, tuple[str, ...]] = {
+    "compute_fraction": ("arithmetic",),
+    "attention_fraction": ("arithmetic",),
+    "memory_fraction": ("memory",),
+    "tiling": ("tiles",),
+    "exchange": ("network",),
+}
+# What a product reaches; who gives that borrows none of it.
+OF_PRODUCTS = ("compute_fraction", "attention_fraction")
+_ORDER = (*LEVELS, NOBODY)
+
+
+def farthest(loans: Iterable[Loan]) -> tuple[Loan, ...]:
+    """Return each constant once: of several formats, as it was lent from farthest."""
+    found: dict[str, Loan] = {}
+    for each in loans:
+        known = found.get(each.constant)
+        if known is None or _ORDER.index(known.kin.level) < _ORDER.index(each.kin.level):
+            found[each.constant] = each
+    return tuple(found.values())
+
+
+def without_given(loans: Iterable[Loan], given: Mapping[str, Any]) -> list[Loan]:
+    """Return loans without those of constants that were given."""
+    products = OF_PRODUCTS if "compute_fraction" in given else ()
+    return [each for each in loans if each.constant not in given and each.constant not in products]
+
+
+def that_matter(loans: Iterable[Loan], causes: Mapping[str, float]) -> tuple[Loan, ...]:
+    """Return the loans that decide at least a tenth of the time; and links without a start.
+
+    What is sent over a link at its full rate may well take longer.
+
+    >>> from mlsim.hardware.kernel_constants import Relatives
+    >>> loan = Loan("memory_fraction", Relatives("sibling", ("Cloud.A100",)))
+    >>> that_matter([loan], {"memory": 0.5}) == (loan,), that_matter([loan], {"memory": 0.05})
+    (True, ())
+    """
+    return tuple(
+        each
+        for each in loans
+        if each.constant not in _CAUSES
+        or each.kin.level == NOBODY
+        or sum(causes.get(name, 0.0) for name in _CAUSES[each.constant]) >= TENTH
+    )
+
+
+def loans_words(loans: Iterable[Loan]) -> str:
+    """Return loans in one line."""
+    return "; ".join(each.words for each in loans)
+
+
+def borrowed(loans: Iterable[Loan]) -> list[dict[str, Any]]:
+    """Return loans for JSON: the constant, how near the lenders are, and their keys."""
+    return [
+        {
+            "constant": each.constant,
+            "words": each.words,
+            "level": each.kin.level,
+            "from": list(each.kin.keys),
+        }
+        for each in loans
+    ]

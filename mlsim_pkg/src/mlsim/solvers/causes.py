@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
-from mlsim.equations import (
-    Equation,
-    causes as of_training,
-    causes as physics,
-    equations_of,
-    transformer,
-)
+from mlsim.equations import Equation, equations_of
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     MEMORY_BOUND,
     NETWORK_BOUND,
     OVERHEAD_BOUND,
-    Report,
+    Answer,
+    Form,
+    Pairs,
+    Row,
+    Written,
     plain,
 )
 from mlsim.solvers.question import Known, Question
@@ -66,23 +64,28 @@ _MEANING = {
     "host": "waiting for the host",
     "bubble": "stages that wait for the pipeline to fill and empty",
 }
-_OWN = equations_of(physics.CAUSES)
-_TRAINING = equations_of(of_training.TRAINING_CAUSES)
-# Of the causes of any step, what a step of training has in another way.
-_REPLACED = {each.yields for each in _TRAINING} | {"host_time", "host_share"}
-_STEP = {each.name: each for each in equations_of(transformer.STEP)}
 # A part of the time below this is not worth a word.
 _SMALL = 0.005
+
+
+@cache
+def _physics() -> tuple[tuple[Equation, ...], tuple[Equation, ...], dict[str, Equation]]:
+    """Return the equations of causes, those that a step of training has instead, and of a step."""
+    from mlsim.equations import causes, transformer
+
+    step = {each.name: each for each in equations_of(transformer.STEP)}
+    return equations_of(causes.CAUSES), equations_of(causes.TRAINING_CAUSES), step
 
 
 @lru_cache(maxsize=128)
 def _equations(own: tuple[Equation, ...], *, calibrated: bool, alone: bool) -> tuple[Equation, ...]:
     """Return the equations of a question with those of its causes."""
-    arithmetic = "arithmetic_share" if calibrated else "roofline_arithmetic_share"
-    added = [each for each in _OWN if each.yields != "arithmetic_share" or each.name == arithmetic]
+    causes, _, step = _physics()
+    left_out = "roofline_arithmetic_share" if calibrated else "arithmetic_share"
+    sent = () if alone else (step["total_network_time"], step["network_share"])
     there = {each.yields for each in own}
-    sent = () if alone else (_STEP["total_network_time"], _STEP["network_share"])
-    return (*own, *(each for each in (*added, *sent) if each.yields not in there))
+    added = (each for each in (*causes, *sent) if each.name != left_out)
+    return (*own, *(each for each in added if each.yields not in there))
 
 
 def with_causes(question: Question, *, calibrated: bool, alone: bool) -> Question:
@@ -124,12 +127,12 @@ def with_training_causes(question: Question, *, calibrated: bool) -> Question:
     if not calibrated:
         words = "roofline: tiles fill all cores, and starts take no time"
         known = known.joined(Known().add(words, filled_share=1.0, kernel_overhead=0.0))
-    plain_causes = (
-        each
-        for each in _OWN
-        if each.yields not in _REPLACED and each.name != "roofline_arithmetic_share"
-    )
-    added = (*plain_causes, *_TRAINING, _STEP["network_share"])
+    causes, of_training, step = _physics()
+    # Of the causes of any step, what a step of training has in another way.
+    replaced = {each.yields for each in of_training} | {"host_time", "host_share"}
+    plain_causes = (each for each in causes if each.name != "roofline_arithmetic_share")
+    kept = (each for each in plain_causes if each.yields not in replaced)
+    added = (*kept, *of_training, step["network_share"])
     there = {each.yields for each in question.equations}
     return Question(
         known,
@@ -183,8 +186,16 @@ def written(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{cause} {share:.0%}" for cause, share in ordered if share >= _SMALL)
 
 
+def _shares(causes: Causes) -> Pairs:
+    """Return a row for each cause, the largest first."""
+    ordered = sorted(causes.shares.items(), key=lambda item: -item[1])
+    return [
+        (cause, f"{share:.1%}: {_MEANING[cause]}") for cause, share in ordered if share >= _SMALL
+    ]
+
+
 @dataclass(frozen=True)
-class Causes:
+class Causes(Written):
     """Why an answer has its label: what its time goes into, and what another estimate says.
 
     Attributes
@@ -198,6 +209,18 @@ class Causes:
     roofline
         The label of the roofline of the same question; "" if this is no calibrated answer.
     """
+
+    form = Form(
+        title=lambda causes: f"{causes.label}, by {causes.cause}: {causes.about}",
+        rows=(Row("", _shares), Row("roofline", lambda causes: causes.difference)),
+        inputs={
+            "bottleneck": lambda causes: causes.label,
+            "cause": lambda causes: causes.cause,
+            "causes": lambda causes: plain(dict(causes.shares)),
+            "roofline_bottleneck": lambda causes: causes.roofline or None,
+            "difference": lambda causes: causes.difference or None,
+        },
+    )
 
     about: str
     label: str
@@ -224,32 +247,67 @@ class Causes:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {
-            "bottleneck": self.label,
-            "cause": self.cause,
-            "causes": {cause: plain(share) for cause, share in self.shares.items()},
-            "roofline_bottleneck": self.roofline or None,
-            "difference": self.difference or None,
-        }
+        return self.form.asked(self)
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        ordered = sorted(self.shares.items(), key=lambda item: -item[1])
-        rows = [
-            (cause, f"{share:.1%}: {_MEANING[cause]}")
-            for cause, share in ordered
-            if share >= _SMALL
-        ]
-        if self.difference:
-            rows.append(("roofline", self.difference))
-        return Report(f"{self.label}, by {self.cause}: {self.about}", rows)
 
-    def __str__(self) -> str:
-        return self.report().text()
+class TimedAnswer(Answer):
+    """An answer that says what its time goes into, by cause, and by the label that follows."""
 
-    def _repr_markdown_(self) -> str:
-        return self.report().markdown()
+    # Quantities that are shares of the time, by cause.
+    cause_names: Collection[str] = SHARES.values()
+
+    @property
+    def bottleneck(self) -> Any:
+        """What binds for most of the time: a label, or an array of them."""
+        raise NotImplementedError
+
+    @property
+    def causes(self) -> dict[str, Any]:
+        """Part of the time by cause; the parts add up to 1."""
+        raise NotImplementedError
+
+    @property
+    def cause(self) -> str:
+        """The largest cause under the label of `bottleneck`, such as "tiles".
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        self.one_point("cause")
+        return cause_of(self.causes, self.bottleneck)
+
+    @cached_property
+    def _caused(self) -> Question:
+        """The question, with what the time goes into."""
+        raise NotImplementedError
+
+    def _as_roofline(self) -> TimedAnswer | None:
+        """Return the roofline's answer to the same question; None if this is no calibrated one."""
+        raise NotImplementedError
+
+    def explain(self, name: str = "") -> Any:
+        """Show how a result came to be; "bottleneck" shows why it has its label.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        if name == "bottleneck":
+            self.one_point("explain()")
+            other = self._as_roofline()
+            label = str(other.bottleneck) if other else ""
+            return Causes(self.about, self.bottleneck, self.cause, self.causes, label)
+        if name not in self.cause_names:
+            return super().explain(name)
+        from mlsim.solvers.explain import Explanation
+
+        self.one_point("explain()")
+        _ = self.causes  # refused where there are none
+        return Explanation(self._caused, name)

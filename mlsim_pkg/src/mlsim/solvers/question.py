@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import Equation, Plan, plan
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
+from mlsim.units import text
 from mlsim.workloads.model import NO_OPERATORS, OperatorTable
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.records import Figure
     from mlsim.systems import Cluster, System
+    from mlsim.workloads.language import Transformer
 
 
 ARRAYS = importlib.util.find_spec("numpy") is not None
@@ -100,6 +102,26 @@ class Known(dict[str, Any]):
         return [("", "the device's memory is an estimate: no list of a driver was read")]
 
 
+def shape_of(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the shape of an answer, () for one point, from what is asked for by name.
+
+    Raises
+    ------
+    InvalidValueError
+        If arrays don't broadcast.
+    """
+    arrays = {name: value for name, value in values.items() if getattr(value, "ndim", 0)}
+    if not arrays:
+        return ()
+    import numpy as np
+
+    try:
+        return np.broadcast_shapes(*(value.shape for value in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {value.shape}" for name, value in arrays.items())
+        raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+
+
 class Question:
     """Known quantities, a table of operators, and the equations that lead to an answer.
 
@@ -119,6 +141,9 @@ class Question:
         The operators; by default there are none.
     shape
         Shape of the answer: () for one point.
+    wide
+        Columns whose operators differ from point to point: arrays of the shape (operators,
+        points), with the points in one row.
 
     >>> from mlsim.equations import EQUATIONS
     >>> known = Known().add("given", flops=1e12, peak_flops=1e14)
@@ -134,8 +159,9 @@ class Question:
         *,
         table: OperatorTable[Any] = NO_OPERATORS,
         shape: tuple[int, ...] = (),
+        wide: Mapping[str, Any] | None = None,
     ) -> None:
-        self._known, self._labels = known, labels
+        self._known, self._labels, self.wide = known, labels, wide or {}
         self.equations = tuple(equations)
         self.table = table
         self.shape = shape
@@ -154,9 +180,34 @@ class Question:
         """Say where a known quantity comes from."""
         return self.known.origin(name)
 
+    def check_given(
+        self, given: Mapping[str, Any], fixed: Iterable[str], shares: Iterable[str]
+    ) -> None:
+        """Refuse given quantities that contradict each other, or what was asked by number.
+
+        Parameters
+        ----------
+        given
+            Quantities that take the place of data or of equations, in base units.
+        fixed
+            Names of what else was asked for by number, as far as it is known.
+        shares
+            Names of parts of something, which have to lie between 0 and 1.
+
+        Raises
+        ------
+        InvalidValueError
+            As `check_consistent` and `check_shares`.
+        """
+        if given:
+            known = self.known
+            held = {name: known[name] for name in fixed if name in known}
+            check_consistent(self.equations, given, held)
+            check_shares(self.evaluate(*shares), given)
+
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted, in order."""
-        return plan(self.equations, (*self.known, *self.table.names), wanted)
+        return plan(self.equations, (*self.known, *self.table.names, *self.wide), wanted)
 
     def evaluate(self, *wanted: str, table: OperatorTable[Any] | None = None) -> dict[str, Any]:
         """Compute quantities, from the operators or those of another table.
@@ -172,9 +223,9 @@ class Question:
         """
         table, steps = table or self.table, self.plan(*wanted)
         if self.shape:
-            from mlsim.solvers.blocks import evaluate_blocks
+            from mlsim.solvers.arrays import evaluate_blocks
 
-            return evaluate_blocks(steps, self.known, table.columns_2d, self.shape)
+            return evaluate_blocks(steps, self.known, table.columns_2d, self.shape, self.wide)
         if ARRAYS:
             # No lists, so the plan's own function will do.
             values = {**self.known, **table.arrays}
@@ -292,3 +343,37 @@ def _shown(value: Any, name: str) -> str:
     if getattr(value, "ndim", False):
         return "an array"
     return term(name).text(float(value))
+
+
+# Of these modules a program sees each die as a device of its own.
+_ONE_DIE = "one GCD"
+
+
+def of_device(device: Device) -> Iterator[str]:
+    """Yield what a name of a device may hide."""
+    if _ONE_DIE in device.name:
+        module = device.name.partition(",")[0]
+        yield (
+            f"{module}: one of its two dies (GCD), which a program sees as a device; a module "
+            "has two"
+        )
+
+
+def of_hardware(hardware: Device | System | Cluster | None) -> Iterator[str]:
+    """Yield through which network nodes send, where there are several."""
+    fabric: float | None = getattr(hardware, "fabric_bandwidth", None)
+    if hardware is not None and fabric is not None:
+        rate = text(8 * fabric / 1e9, "1")
+        yield f"between nodes: {hardware.name}, {rate} Gb/s for each device"
+
+
+def of_context(model: Transformer, tokens: float) -> Iterator[str]:
+    """Yield that a sequence is longer than a model's configuration allows."""
+    figure = model.figures.get("configured_context")
+    if figure is None or tokens <= figure.si:
+        return
+    how = "states" if figure.kind == "given" else "leaves off"
+    yield (
+        f"context: beyond {figure.si:,.0f} tokens {model.name} needs YaRN, which its "
+        f"config.json {how}; with it {model.context:,}"
+    )

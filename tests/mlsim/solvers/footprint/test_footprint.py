@@ -74,10 +74,11 @@ def test_device_hours_by_hand() -> None:
 
 def test_per_token() -> None:
     found = hours(tokens=1e9, embodied=False)
-    assert found.per_token("energy").to("J/token").magnitude == pytest.approx(360 * KWH / 1e9)
-    assert found.per_token("device_energy").magnitude == pytest.approx(300 * KWH / 1e9)
-    assert found.per_token("carbon").to("gCO2e/token").magnitude == pytest.approx(36e3 / 1e9)
-    assert found.per_token("water").to("L/token").magnitude == pytest.approx(870 / 1e9)
+    assert found.energy_per_token.to("J/token").magnitude == pytest.approx(360 * KWH / 1e9)
+    assert found.device_energy_per_token.magnitude == pytest.approx(300 * KWH / 1e9)
+    carbon, water = (found.quantity(f"{name}_per_token") for name in ("carbon", "water"))
+    assert carbon.to("gCO2e/token").magnitude == pytest.approx(36e3 / 1e9)
+    assert water.to("L/token").magnitude == pytest.approx(870 / 1e9)
 
 
 def test_a_service(serving: Serving) -> None:
@@ -86,7 +87,7 @@ def test_a_service(serving: Serving) -> None:
     energy = found.device_power.to("W").magnitude * seconds
     assert found.device_energy.to("J").magnitude == pytest.approx(energy)
     assert found.host_energy.to("J").magnitude == pytest.approx(100 * seconds)
-    assert found.per_token().magnitude == pytest.approx(
+    assert found.energy_per_token.magnitude == pytest.approx(
         found.facility_energy.to("J").magnitude / (16 * 128)
     )
     assert show(found, "it_energy") == found.it_energy
@@ -310,9 +311,7 @@ def test_water_that_is_not_known_is_refused_when_asked() -> None:
 
 def test_tokens_that_are_not_known_are_refused_when_asked() -> None:
     with pytest.raises(InvalidValueError, match="give tokens="):
-        hours().per_token()
-    with pytest.raises(UnknownNameError, match="result per token"):
-        hours(tokens=10).per_token("power")
+        _ = hours().energy_per_token
     with pytest.raises(UnknownNameError, match="Did you mean 'it_energy'"):
         hours().value("itenergy")
 

@@ -17,7 +17,7 @@ from refusals import answered
 from mlsim import Device, Engine, Hardware, Model, Models, Profile
 from mlsim.equations import EQUATIONS
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownArgumentError
-from mlsim.solvers import blocks, question
+from mlsim.solvers import arrays, question
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import solve as plain_solve
 from mlsim.values import quantity
@@ -146,15 +146,15 @@ def test_blocks_and_threads_give_the_same_as_one(
     solve: Solve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batch = np.arange(1, 501).reshape(20, 25)
-    monkeypatch.setattr(blocks.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(arrays.os, "cpu_count", lambda: 1)
     whole = solve(batch_size=batch)
     # A quantity of operators has rows, and then points.
     flops = whole.value("flops")
     assert flops.shape[1:] == (20, 25)
     np.testing.assert_allclose(flops[:, 0, 5], solve(batch_size=6).value("flops"), rtol=1e-12)
     for processors, block in ((1, 1), (1, 7), (1, 1000), (3, 7), (8, 64)):
-        monkeypatch.setattr(blocks, "BLOCK", block)
-        monkeypatch.setattr(blocks.os, "cpu_count", lambda count=processors: count)
+        monkeypatch.setattr(arrays, "BLOCK", block)
+        monkeypatch.setattr(arrays.os, "cpu_count", lambda count=processors: count)
         parted = solve(batch_size=batch)
         for name in (*NAMES, "flops"):
             np.testing.assert_allclose(parted.value(name), whole.value(name), rtol=1e-12)
@@ -163,9 +163,9 @@ def test_blocks_and_threads_give_the_same_as_one(
         if start:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(blocks, "BLOCK", 1)
+    monkeypatch.setattr(arrays, "BLOCK", 1)
     with pytest.raises(ZeroDivisionError):  # an error in a thread is not lost
-        blocks.run_jobs([blocks.Job(fail, 1000)])
+        arrays.run_jobs([arrays.Job(fail, 1000)])
 
 
 # Overriding what the data or the equations say.

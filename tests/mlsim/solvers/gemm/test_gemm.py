@@ -19,7 +19,7 @@ from mlsim.errors import (
     UnknownNameError,
     UnsupportedPrecisionError,
 )
-from mlsim.solvers.gemm import layer
+from mlsim.solvers import arrays
 from mlsim.solvers.gemm.gemm import Gemm
 from mlsim.workloads.recipes import recipes
 
@@ -112,7 +112,7 @@ def test_arrays_equal_points_and_broadcast_in_blocks(monkeypatch: pytest.MonkeyP
         asked: dict[str, Any] = {"hardware": "H100", "precision": "fp8", "estimate": estimate}
         whole = gemm(np.array(m)[:, None], n, k, **asked)
         with monkeypatch.context() as patch:
-            patch.setattr(layer, "POINTS", 4)  # four points, and then the last two
+            patch.setattr(arrays, "BLOCK", 4)  # four points, and then the last two
             parts = gemm(np.array(m)[:, None], n, k, **asked)
             parts.value("latency")
         assert whole.shape == (3, 2)

@@ -372,10 +372,10 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     """Return the quantities that a door takes in place of what is on record."""
     measured = "calibrated" if "calibrated" in estimates else "roofline"
     if door.name == "train":
-        from mlsim.solvers.training import equations
+        from mlsim.solvers.training import scenario
 
         calibrated = measured == "calibrated"
-        return equations.CALIBRATED_GIVABLE if calibrated else equations.TRAINING_GIVABLE
+        return scenario.CALIBRATED_GIVABLE if calibrated else scenario.TRAINING_GIVABLE
     if door.name in ("serve", "load"):
         from mlsim.solvers.serving import steps
 

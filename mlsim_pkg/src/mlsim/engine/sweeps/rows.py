@@ -24,8 +24,8 @@ from mlsim.parameters import BARE
 from mlsim.quantities import term
 from mlsim.solvers import question as asked_of
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.solvers.calibrated import loans_words
 from mlsim.solvers.causes import DECIDING
-from mlsim.solvers.noted import told
 from mlsim.solvers.serving.checks import OUTPUT_TOKENS, too_long
 from mlsim.solvers.training.checks import Asked, comes_out_even, parallelism_of
 from mlsim.values import quantity
@@ -191,7 +191,7 @@ class Rows:
         """Note once whose constants answers on a piece of hardware have."""
         where = label(self.choice.get("hardware"))
         if where not in self.block.borrowed and (lent := getattr(answer, "loans", ())):
-            self.block.borrowed[where] = told(lent)
+            self.block.borrowed[where] = loans_words(lent)
 
     def _together(self, answer: Any) -> None:
         """Compute the results of a network in one go, and the shares that decide what binds."""

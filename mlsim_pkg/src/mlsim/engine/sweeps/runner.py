@@ -21,7 +21,7 @@ from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import UNITS, Block, Words, asked, block
 from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, check_whole, nearest, need
 from mlsim.solvers.answer import Answer
-from mlsim.solvers.blocks import alone
+from mlsim.solvers.arrays import alone
 
 if TYPE_CHECKING:
     import pandas

@@ -26,7 +26,7 @@ from mlsim.solvers.anatomy.layers import (
     kernel_rows,
     layer_rows,
 )
-from mlsim.solvers.calibrated import made_by
+from mlsim.solvers.calibrated import software_of
 from mlsim.solvers.forward import profile as forward
 from mlsim.units import held, text
 from mlsim.values import Origin
@@ -106,7 +106,7 @@ class Anatomy(Figures, Suggesting):
         self.graph, self.model, self.batch_size = graph, model, batch_size
         self.precision, self.count, self.training = precision, check_count(count), training
         self.optimizer, self.device, self.estimate = optimizer, device, estimate
-        self.software = made_by(software, estimate, "train_network" if training else "solve")
+        self.software = software_of(software, estimate, "train_network" if training else "solve")
         self.kernels = fused(graph)
         self.traffic = Traffic(graph, batch_size, precision.bytes)
 

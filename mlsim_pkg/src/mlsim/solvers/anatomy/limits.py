@@ -12,7 +12,7 @@ from mlsim.equations.roofline import throughput
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.parameters import validate
 from mlsim.solvers.anatomy.layers import View
-from mlsim.solvers.answer import Report
+from mlsim.solvers.answer import Form, Pairs, Row, Written
 from mlsim.solvers.explain import Explanation, solved
 from mlsim.solvers.question import Known, Question
 from mlsim.units import held, text
@@ -140,7 +140,30 @@ def _row(at: At, disk_bandwidth: Any, batch: int) -> Step:
 _NO_DISK = "1000 TB/s"
 
 
-class TrainingTime:
+def _step(found: TrainingTime) -> Pairs:
+    """Return rows of a step, where the time of an epoch was not given."""
+    if "epoch_time" in found.question.known:
+        return []
+    rows = [("steps", f"{found.steps:,} an epoch")]
+    return rows + [(label, _time(name)(found)) for label, name in _OF_STEP.items()]
+
+
+def _time(name: str) -> Callable[[TrainingTime], str]:
+    return lambda found: text(found.question.value(name), "s")
+
+
+_OF_STEP = {"step": "paged_latency", "paging": "paging_time"}
+_FORM = Form(
+    rows=(
+        Row("epochs", lambda found: text(found.question.known["epochs"], "1")),
+        Row("", _step),
+        Row("one epoch", _time("epoch_time")),
+        Row("all epochs", _time("epochs_time")),
+    ),
+)
+
+
+class TrainingTime(Written):
     """The time of a number of epochs, and how it came to be.
 
     >>> from mlsim.engine import estimate_training_for
@@ -149,6 +172,8 @@ class TrainingTime:
     >>> found.steps
     118
     """
+
+    form = _FORM
 
     def __init__(self, anatomy: Anatomy, question: Question) -> None:
         self.anatomy, self.question = anatomy, question
@@ -185,29 +210,8 @@ class TrainingTime:
         """Show how a result came to be: equations, values, units."""
         return Explanation(self.question, name)
 
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        epochs = text(self.question.known["epochs"], "1")
-        rows = [("epochs", epochs)]
-        if "epoch_time" not in self.question.known:
-            rows += [
-                ("steps", f"{self.steps:,} an epoch"),
-                ("step", text(self.question.value("paged_latency"), "s")),
-                ("paging", text(self.question.value("paging_time"), "s")),
-            ]
-        rows += [
-            ("one epoch", text(self.question.value("epoch_time"), "s")),
-            ("all epochs", text(self.question.value("epochs_time"), "s")),
-        ]
-        return Report(self.about, rows)
-
-    def __str__(self) -> str:
-        return self.report().text()
-
-    def _repr_markdown_(self) -> str:
-        return self.report().markdown()
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def time_of_epochs(

@@ -14,8 +14,7 @@ from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, each_request, results
 from mlsim.solvers.arrivals.simulate import simulate
-from mlsim.solvers.noted import of_context
-from mlsim.solvers.question import Known, Question
+from mlsim.solvers.question import Known, Question, of_context
 from mlsim.units import text
 from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests

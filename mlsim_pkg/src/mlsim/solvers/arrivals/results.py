@@ -7,7 +7,7 @@ from typing import Any
 
 from mlsim.equations import arrivals
 from mlsim.solvers.arrivals.residents import Run
-from mlsim.solvers.noted import TENTH
+from mlsim.solvers.calibrated import TENTH
 from mlsim.workloads.requests import Requests
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}

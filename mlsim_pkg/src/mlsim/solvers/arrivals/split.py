@@ -18,7 +18,7 @@ from mlsim.solvers.arrivals.results import results
 from mlsim.solvers.arrivals.steady import OBSERVED, Typical
 from mlsim.solvers.arrivals.step_times import step_times
 from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem
-from mlsim.solvers.noted import farthest
+from mlsim.solvers.calibrated import farthest
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.pools import Pools, transfer_bytes
 from mlsim.workloads.requests import Requests

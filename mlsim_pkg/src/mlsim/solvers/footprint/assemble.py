@@ -14,6 +14,7 @@ from mlsim.solvers.footprint import surroundings
 from mlsim.solvers.footprint.footprint import Account, Footprint
 from mlsim.solvers.footprint.surroundings import (
     LEFT_OUT,
+    Entries,
     Entry,
     IdleShare,
     Shelf,
@@ -39,6 +40,13 @@ GIVABLE = {
     "tokens": "load_tokens",
 }
 _NOTHING = exactly(0.0, LEFT_OUT)
+_USES = ("compute_utilisation", "memory_utilisation")
+# What decides the share in the emissions of making devices, and how it is given.
+_MAKING = {
+    "embodied_per_device": "embodied='150 kgCO2e' for each device, or a record of Embodied",
+    "device_lifetime": "lifetime='4 yr'",
+    "lifetime_use": "lifetime_use=0.5, the part of its life in which a device is used",
+}
 
 
 @dataclass(frozen=True)
@@ -86,27 +94,20 @@ def footprint(
     centre, no_site_water, words = surroundings.data_centre(place, pue, wue)
     carbon, grid = surroundings.carbon(place, carbon_intensity, hour, accounting)
     source_water, no_source_water = surroundings.water(place, water_intensity)
-    missing = {**no_site_water, **no_source_water}
-    left_out: list[str] = []
+    made = _Assembly(load, given, record, {**no_site_water, **no_source_water}, [])
     entries = {
-        **_held(load, given, missing),
-        **_powers(load, given, missing, record),
-        **_host(host, load, left_out, record.systems),
-        **_network(network, left_out),
+        **made.held(),
+        **made.powers(),
+        **made.host(host),
+        **made.network(network),
         **centre,
         **carbon,
         **source_water,
-        **_embodied(
-            embodied,
-            load,
-            given,
-            missing,
-            left_out,
-            record=_embodied_record(embodied, load, record.embodied),
-        ),
+        **made.embodied(embodied),
     }
-    _sum_of_water(entries, missing, left_out)
-    return Footprint(Account(load, entries, f"{words}, {grid}", missing, tuple(left_out)))
+    made.sum_of_water(entries)
+    account = Account(load, entries, f"{words}, {grid}", made.missing, tuple(made.left_out))
+    return Footprint(account)
 
 
 def _load(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load:
@@ -132,78 +133,179 @@ def _load(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load
     return found
 
 
-def _held(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict[str, Entry]:
-    """Return how much is held, and for how many tokens."""
-    origin = f"load: {load.label}"
-    found = {
-        "devices": exactly(float(load.devices), origin),
-        "working_time": exactly(load.time, origin),
-    }
-    if "tokens" in given:
-        found["load_tokens"] = _tokens(load, given["tokens"])
-    elif load.tokens:
-        found["load_tokens"] = exactly(load.tokens, origin)
-    else:
-        missing["load_tokens"] = "nobody says how many tokens the load makes: give tokens=."
-    return found
+@dataclass(frozen=True)
+class _Assembly:
+    """What is known of a load itself; of what is not, why, and what is not counted."""
 
+    load: Load
+    given: Mapping[str, Any]
+    record: OnRecord
+    missing: dict[str, str]
+    left_out: list[str]
 
-def _tokens(load: Load, value: Any) -> Entry:
-    """Check given tokens: a load that says how many it makes is not told otherwise."""
-    found = entry("load_tokens", value, shown="tokens")
-    if load.tokens and not found.low <= load.tokens <= found.high:
-        raise InvalidValueError(
-            f"tokens = {value!r} contradicts the load, which makes {load.tokens:,.0f} tokens "
-            f"({load.label}): leave tokens out, or give another load."
+    def held(self) -> Entries:
+        """Return how much is held, and for how many tokens."""
+        load, origin = self.load, f"load: {self.load.label}"
+        found = {
+            "devices": exactly(float(load.devices), origin),
+            "working_time": exactly(load.time, origin),
+        }
+        if "tokens" in self.given:
+            found["load_tokens"] = self._tokens(self.given["tokens"])
+        elif load.tokens:
+            found["load_tokens"] = exactly(load.tokens, origin)
+        else:
+            self.missing["load_tokens"] = (
+                "nobody says how many tokens the load makes: give tokens=."
+            )
+        return found
+
+    def _tokens(self, value: Any) -> Entry:
+        """Check given tokens: a load that says how many it makes is not told otherwise."""
+        found, load = entry("load_tokens", value, shown="tokens"), self.load
+        if load.tokens and not found.low <= load.tokens <= found.high:
+            raise InvalidValueError(
+                f"tokens = {value!r} contradicts the load, which makes {load.tokens:,.0f} tokens "
+                f"({load.label}): leave tokens out, or give another load."
+            )
+        return found
+
+    def powers(self) -> Entries:
+        """Return what decides the power of a device."""
+        load, given = self.load, self.given
+        if "device_power" in given:
+            # What is published of a run; idle and full power don't matter then.
+            used = [name for name in ("idle_power", "max_power") if name in given]
+            if used:
+                raise InvalidValueError(f"device_power is the average: leave {used[0]} out.")
+            for name in ("power_load", "power_share"):
+                self.missing[name] = "device_power is given, so that nothing is known of the load."
+            return {"device_power": _at_least_idle(load, given["device_power"])}
+        ends = (given.get("idle_power"), given.get("max_power"))
+        idle, most = limits(load.device, *ends, self.record.idle_share)
+        found = {"idle_power": idle, "max_power": most}
+        shares = {}
+        for name in _USES:
+            value = getattr(load, name)
+            if name in given:
+                shares[name] = entry(name, given[name])
+            elif value is not None:
+                shares[name] = exactly(min(value, 1.0), f"load: {load.label}")
+        if len(shares) == 1:
+            lacks = next(name for name in _USES if name not in shares)
+            raise InvalidValueError(f"give {lacks} as well: power depends on both (0 is allowed).")
+        if not shares:
+            self.missing["power_load"] = "how much of the devices is used is not known."
+            words = "nothing is known of their use: from idle to full power"
+            return {**found, "power_share": Entry(0.0, 1.0, words)}
+        fitted = self.record.weights()
+        running = exactly(fitted.running, fitted.origin)
+        if not any(share.high for share in shares.values()):
+            running = exactly(0.0, "nothing is used: the device is idle")
+        return {
+            **found,
+            **shares,
+            "running_power_weight": running,
+            "compute_power_weight": exactly(fitted.compute, fitted.origin),
+            "memory_power_weight": exactly(fitted.memory, fitted.origin),
+        }
+
+    def host(self, host: Any) -> Entries:
+        """Return what a host draws for each device."""
+        if host is False:
+            self.left_out.append("hosts: processors, memory, fans and power supplies")
+            return {"host_power": _NOTHING}
+        if isinstance(host, str) and not host[:1].isdigit():
+            host = self.record.systems.find(host)
+        if host is True:
+            host = self.load.system
+        elif not isinstance(host, (System, Cluster)):
+            return {"host_power": entry("host_power", host, shown="host")}
+        return self._host_of(host.node if isinstance(host, Cluster) else host)
+
+    def _host_of(self, system: System | None) -> Entries:
+        share = system.host_power_per_device if system else None
+        if system is None or share is None or share.magnitude <= 0:
+            systems = self.record.systems
+            known = ", ".join(s.key for s in systems if s.host_power_per_device is not None)
+            raise InvalidValueError(
+                f"the power of the host of {(system or self.load.device).name} is not on record: "
+                f"give host='150 W' for each device, a system whose power is (host= one of "
+                f"{known}), or host=False to count the devices alone."
+            )
+        figures, devices = system.figures, system.devices
+        most, tdp = figures["power.max"], system.device.figures["power.tdp"]
+        upper = energy.host_share_max(most.si, devices, tdp.si)
+        words = f"{system.name}: {most.text} for {devices} devices, less the {tdp.text} of each"
+        idle, alone = figures.get("power.idle"), system.device.figures.get("power.idle")
+        if idle and alone:
+            lower = energy.host_share_idle(idle.si, devices, alone.si)
+            return {
+                "host_idle_power": exactly(lower, f"{system.name}, idle: {idle.origin()}"),
+                "host_max_power": exactly(upper, f"{words}, {most.origin()}"),
+            }
+        return {"host_power": exactly(upper, f"at most; {words}, {most.origin()}")}
+
+    def network(self, network: Any) -> Entries:
+        """Return what switches draw for each device."""
+        if network is None or network is False:
+            self.left_out.append("switches between hosts, and storage")
+            return {"network_power": _NOTHING}
+        return {"network_power": entry("network_power", network, shown="network")}
+
+    def embodied(self, embodied: Any) -> Entries:
+        """Return what decides the share in the emissions of making the devices."""
+        if embodied is False:
+            self.left_out.append("making the devices")
+            return {"embodied_carbon": _NOTHING}
+        found, record = {}, self._embodied_record(embodied)
+        if record:
+            figure = record.figures["carbon"]
+            words = f"{record.name} ({record.covers}): {figure.origin()}"
+            share = energy.embodied_share(figure.si, record.devices)
+            found["embodied_per_device"] = exactly(share, words)
+        elif embodied is not None:
+            found["embodied_per_device"] = entry("embodied_per_device", embodied, shown="embodied")
+        figures = record.figures if record else {}
+        for argument, name in (("lifetime", "lifetime"), ("lifetime_use", "utilisation")):
+            if argument in self.given:
+                value = entry(GIVABLE[argument], self.given[argument], shown=argument)
+                found[GIVABLE[argument]] = value
+            elif name in figures:
+                found[GIVABLE[argument]] = exactly(figures[name].si, figures[name].origin())
+        lacks = [words for name, words in _MAKING.items() if name not in found]
+        if not lacks:
+            return found
+        self.missing["embodied_carbon"] = (
+            f"of making {record.name if record else self.load.device.name} not all is known: give "
+            f"{'; and '.join(lacks)}. embodied=False leaves it out."
         )
-    return found
+        return {}
 
+    def _embodied_record(self, embodied: Any) -> EmbodiedCarbon | None:
+        """Return the record of a device's making: as given, or the one named like the device."""
+        if isinstance(embodied, EmbodiedCarbon):
+            return embodied
+        shelf, key = self.record.embodied, self.load.device.key
+        if isinstance(embodied, str) and not embodied[:1].isdigit():
+            found: EmbodiedCarbon = shelf.find(embodied)
+            return found
+        if embodied is not None and embodied is not True:
+            return None
+        own: list[EmbodiedCarbon] = [each for each in shelf if each.device == key]
+        named = [each for each in own if each.key == key.rpartition(".")[2]]
+        return next(iter((*named, *own)), None)
 
-def _powers(
-    load: Load, given: Mapping[str, Any], missing: dict[str, str], record: OnRecord
-) -> dict[str, Entry]:
-    """Return what decides the power of a device."""
-    if "device_power" in given:
-        # What is published of a run; idle and full power don't matter then.
-        used = [name for name in ("idle_power", "max_power") if name in given]
-        if used:
-            raise InvalidValueError(f"device_power is the average: leave {used[0]} out.")
-        for name in ("power_load", "power_share"):
-            missing[name] = "device_power is given, so that nothing is known of the load."
-        return {"device_power": _at_least_idle(load, given["device_power"])}
-    idle, most = limits(
-        load.device, given.get("idle_power"), given.get("max_power"), record.idle_share
-    )
-    found = {"idle_power": idle, "max_power": most}
-    shares = {}
-    for name in ("compute_utilisation", "memory_utilisation"):
-        value = getattr(load, name)
-        if name in given:
-            shares[name] = entry(name, given[name])
-        elif value is not None:
-            shares[name] = exactly(min(value, 1.0), f"load: {load.label}")
-    if len(shares) == 1:
-        lacks = ({"compute_utilisation", "memory_utilisation"} - set(shares)).pop()
-        raise InvalidValueError(f"give {lacks} as well: power depends on both (0 is allowed).")
-    if not shares:
-        missing["power_load"] = "how much of the devices is used is not known."
-        words = "nothing is known of their use: from idle to full power"
-        return {**found, "power_share": Entry(0.0, 1.0, words)}
-    fitted = record.weights()
-    return {
-        **found,
-        **shares,
-        "running_power_weight": _running(fitted, shares),
-        "compute_power_weight": exactly(fitted.compute, fitted.origin),
-        "memory_power_weight": exactly(fitted.memory, fitted.origin),
-    }
-
-
-def _running(fitted: Weights, shares: Mapping[str, Entry]) -> Entry:
-    """Return what running takes; nothing where nothing is used."""
-    if not any(share.high for share in shares.values()):
-        return exactly(0.0, "nothing is used: the device is idle")
-    return exactly(fitted.running, fitted.origin)
+    def sum_of_water(self, entries: Entries) -> None:
+        """Let the sum of water hold what is known, and say so if that is one part only."""
+        parts = {"site_water": "water on site", "source_water": "water at power stations"}
+        lacks = [name for name in parts if name in self.missing]
+        if len(lacks) == len(parts):
+            self.missing["total_water"] = " ".join(self.missing[name] for name in parts)
+        elif lacks:
+            # The part itself is refused; in the sum it is nothing, and named.
+            entries[lacks[0]] = exactly(0.0, f"{LEFT_OUT} of the sum: not known")
+            self.left_out.append(f"{parts[lacks[0]]}: not known")
 
 
 def _at_least_idle(load: Load, value: Any) -> Entry:
@@ -216,123 +318,3 @@ def _at_least_idle(load: Load, value: Any) -> Entry:
             f"{figure.text}, not {power.low:,.4g} W."
         )
     return power
-
-
-def _node(system: Any) -> System | None:
-    return system.node if isinstance(system, Cluster) else system
-
-
-def _host(host: Any, load: Load, left_out: list[str], systems: Shelf) -> dict[str, Entry]:
-    """Return what a host draws for each device."""
-    if host is False:
-        left_out.append("hosts: processors, memory, fans and power supplies")
-        return {"host_power": _NOTHING}
-    if isinstance(host, str) and not host[:1].isdigit():
-        host = systems.find(host)
-    if isinstance(host, (System, Cluster)):
-        return _host_of(_node(host), load, systems)
-    if host is not True:
-        return {"host_power": entry("host_power", host, shown="host")}
-    return _host_of(_node(load.system), load, systems)
-
-
-def _host_of(system: System | None, load: Load, systems: Shelf) -> dict[str, Entry]:
-    share = system.host_power_per_device if system else None
-    if system is None or share is None or share.magnitude <= 0:
-        known = ", ".join(each.key for each in systems if each.host_power_per_device is not None)
-        raise InvalidValueError(
-            f"the power of the host of {(system or load.device).name} is not on record: give "
-            f"host='150 W' for each device, a system whose power is (host= one of {known}), "
-            "or host=False to count the devices alone."
-        )
-    figures, devices = system.figures, system.devices
-    most, tdp = figures["power.max"], system.device.figures["power.tdp"]
-    upper = energy.host_share_max(most.si, devices, tdp.si)
-    words = f"{system.name}: {most.text} for {devices} devices, less the {tdp.text} of each"
-    idle, alone = figures.get("power.idle"), system.device.figures.get("power.idle")
-    if idle and alone:
-        lower = energy.host_share_idle(idle.si, devices, alone.si)
-        return {
-            "host_idle_power": exactly(lower, f"{system.name}, idle: {idle.origin()}"),
-            "host_max_power": exactly(upper, f"{words}, {most.origin()}"),
-        }
-    return {"host_power": exactly(upper, f"at most; {words}, {most.origin()}")}
-
-
-def _network(network: Any, left_out: list[str]) -> dict[str, Entry]:
-    if network is None or network is False:
-        left_out.append("switches between hosts, and storage")
-        return {"network_power": _NOTHING}
-    return {"network_power": entry("network_power", network, shown="network")}
-
-
-def _embodied(
-    embodied: Any,
-    load: Load,
-    given: Mapping[str, Any],
-    missing: dict[str, str],
-    left_out: list[str],
-    *,
-    record: EmbodiedCarbon | None,
-) -> dict[str, Entry]:
-    """Return what decides the share in the emissions of making the devices."""
-    if embodied is False:
-        left_out.append("making the devices")
-        return {"embodied_carbon": _NOTHING}
-    found = {}
-    if record:
-        figure = record.figures["carbon"]
-        words = f"{record.name} ({record.covers}): {figure.origin()}"
-        share = energy.embodied_share(figure.si, record.devices)
-        found["embodied_per_device"] = exactly(share, words)
-    elif embodied is not None:
-        found["embodied_per_device"] = entry("embodied_per_device", embodied, shown="embodied")
-    figures = record.figures if record else {}
-    for name, quantity, argument in (
-        ("lifetime", "device_lifetime", "lifetime"),
-        ("utilisation", "lifetime_use", "lifetime_use"),
-    ):
-        if argument in given:
-            found[quantity] = entry(quantity, given[argument], shown=argument)
-        elif name in figures:
-            found[quantity] = exactly(figures[name].si, figures[name].origin())
-    needs = {
-        "embodied_per_device": "embodied='150 kgCO2e' for each device, or a record of Embodied",
-        "device_lifetime": "lifetime='4 yr'",
-        "lifetime_use": "lifetime_use=0.5, the part of its life in which a device is used",
-    }
-    lacks = [words for name, words in needs.items() if name not in found]
-    if lacks:
-        of = record.name if record else load.device.name
-        missing["embodied_carbon"] = (
-            f"of making {of} not all is known: give {'; and '.join(lacks)}. embodied=False "
-            "leaves it out."
-        )
-        return {}
-    return found
-
-
-def _embodied_record(embodied: Any, load: Load, shelf: Shelf) -> EmbodiedCarbon | None:
-    """Return the record of a device's making: as given, or the one named like the device."""
-    if isinstance(embodied, EmbodiedCarbon):
-        return embodied
-    if isinstance(embodied, str) and not embodied[:1].isdigit():
-        found: EmbodiedCarbon = shelf.find(embodied)
-        return found
-    if embodied is not None and embodied is not True:
-        return None
-    own: list[EmbodiedCarbon] = [each for each in shelf if each.device == load.device.key]
-    named = [each for each in own if each.key == load.device.key.rpartition(".")[2]]
-    return next(iter((*named, *own)), None)
-
-
-def _sum_of_water(entries: dict[str, Entry], missing: dict[str, str], left_out: list[str]) -> None:
-    """Let the sum of water hold what is known, and say so if that is one part only."""
-    parts = {"site_water": "water on site", "source_water": "water at power stations"}
-    lacks = [name for name in parts if name in missing]
-    if len(lacks) == len(parts):
-        missing["total_water"] = " ".join(missing[name] for name in parts)
-    elif lacks:
-        # The part itself is refused; in the sum it is nothing, and named.
-        entries[lacks[0]] = exactly(0.0, f"{LEFT_OUT} of the sum: not known")
-        left_out.append(f"{parts[lacks[0]]}: not known")

@@ -8,7 +8,7 @@ from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, energy, equations_of
-from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer, Form, Pairs, Row
 from mlsim.solvers.footprint.surroundings import LEFT_OUT, Entry
@@ -235,12 +235,6 @@ _FORM = Form(
 )
 
 
-_PER_TOKEN = {
-    "energy": "energy_per_token",
-    "device_energy": "device_energy_per_token",
-    "carbon": "carbon_per_token",
-    "water": "water_per_token",
-}
 # What a result can't do without, if nobody gave it.
 _NEEDS = {
     "embodied_carbon": ("embodied_carbon",),
@@ -384,20 +378,6 @@ class Footprint(Answer):
         if out is not None and out.origin.startswith(LEFT_OUT):
             return False
         return not any(need in self.account.missing for need in _NEEDS.get(name, ()))
-
-    def per_token(self, name: str = "energy") -> Any:
-        """Return "energy", "carbon" or "water" for each token.
-
-        Raises
-        ------
-        UnknownNameError
-            If it is none of these.
-        InvalidValueError
-            If nobody knows how many tokens there are.
-        """
-        if name not in _PER_TOKEN:
-            raise unknown_name("result per token", name, _PER_TOKEN)
-        return self.quantity(_PER_TOKEN[name])
 
     def part(self, name: str) -> tuple[Answer, str]:
         """Return the answer that a name speaks of, and its name there; "latency" is the energy.

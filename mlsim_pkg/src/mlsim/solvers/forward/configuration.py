@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import Equation, equations_of, roofline
 from mlsim.equations.graph import Run, fold
-from mlsim.errors import InvalidValueError, UnreachableError, unknown_name
+from mlsim.errors import UnreachableError, unknown_name
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
-from mlsim.solvers.question import Known, Question, check_consistent, check_shares, recorded
+from mlsim.solvers.question import Known, Question, of_device, recorded, shape_of
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network, NetworkOperators
 
 if TYPE_CHECKING:
@@ -98,8 +98,6 @@ class Configuration:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What nobody asked for, and changes the answer by a tenth, in words."""
-        from mlsim.solvers.noted import of_device
-
         return tuple(of_device(self.device))
 
     @property
@@ -107,8 +105,8 @@ class Configuration:
         """The equations that answer the question."""
         return with_lookups(SOLVER) if self.model.operators.table_parameters else SOLVER
 
-    def check_consistent(self) -> None:
-        """Refuse given quantities that contradict each other or the batch.
+    def check_given(self) -> None:
+        """Refuse given quantities that contradict each other or the batch, or make no sense.
 
         Raises
         ------
@@ -116,29 +114,14 @@ class Configuration:
             If a result and all that it follows from are given, and differ; or if the answer
             would have a share above 1.
         """
-        if not self.given:
-            return
-        _ = self.shape  # refuses arrays that don't broadcast
-        check_consistent(self.equations, self.given, {"batch_size": self.batch_size})
-        shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
-        check_shares(self.question.evaluate(*shares), self.given)
+        if self.given:
+            shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
+            self.question.check_given(self.given, ("batch_size",), shares)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the answer: () for one point."""
-        values = [self.batch_size, *self.given.values()]
-        if not any(getattr(value, "ndim", 0) for value in values):
-            return ()
-        import numpy as np
-
-        try:
-            return np.broadcast_shapes(*(np.shape(value) for value in values))
-        except ValueError:
-            names = ["batch_size", *self.given]
-            shapes = ", ".join(
-                f"{name} {np.shape(value)}" for name, value in zip(names, values, strict=True)
-            )
-            raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+        return shape_of({"batch_size": self.batch_size, **self.given})
 
     @property
     def operators(self) -> NetworkOperators:
@@ -241,7 +224,7 @@ def find(
         If the result does not reach the value in the range; says which range
         of results it covers.
     """
-    from mlsim.solvers.searching import bisect, not_reached, scan
+    from mlsim.solvers.arrays import bisect, not_reached, scan
 
     if vary not in VARIABLE:
         raise unknown_name("quantity that can be varied", vary, VARIABLE)
@@ -286,7 +269,7 @@ def _function(configuration: Configuration, vary: str, target: str) -> Callable[
 
 def sensitivity(configuration: Configuration, target: str) -> pandas.DataFrame:
     """Return how much a result changes with each input, as a table; see `elasticities`."""
-    from mlsim.solvers.searching import elasticities
+    from mlsim.solvers.arrays import elasticities
 
     known = configuration.question.known
     return elasticities(

@@ -15,6 +15,7 @@ from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import PRECISIONS
 from mlsim.software import Software, software as find_software
 from mlsim.solvers import calibrated
+from mlsim.solvers.calibrated import without_given
 from mlsim.solvers.forward.configuration import (
     GIVABLE,
     MOST_KEPT,
@@ -22,7 +23,6 @@ from mlsim.solvers.forward.configuration import (
     Configuration,
     with_lookups,
 )
-from mlsim.solvers.noted import without_given
 from mlsim.solvers.question import Known, recorded
 from mlsim.workloads.model import NetworkOperators
 

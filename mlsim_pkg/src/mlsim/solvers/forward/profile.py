@@ -13,7 +13,6 @@ from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
     MEMORY_BOUND,
-    Answer,
     Column,
     Form,
     Row,
@@ -26,6 +25,7 @@ from mlsim.solvers.answer import (
     short,
     with_unit,
 )
+from mlsim.solvers.causes import TimedAnswer, label_of, shares_of, with_causes, written
 from mlsim.solvers.forward.configuration import Configuration, sensitivity
 from mlsim.solvers.question import Question
 from mlsim.units import held
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from mlsim.hardware import Device
     from mlsim.software import Software
-    from mlsim.solvers.causes import Causes
     from mlsim.workloads.model import Network
 
 # Where activations are between two operators, unless a cache may keep them.
@@ -64,8 +63,6 @@ def _bottleneck(profile: Profile) -> str:
     if not profile.configuration.calibrated:
         share = profile.value("memory_bound_share")
         return f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)"
-    from mlsim.solvers.causes import written
-
     return f"{profile.bottleneck}: {written(profile.causes)} of the time"
 
 
@@ -126,7 +123,7 @@ _FORM = Form(
 )
 
 
-class Profile(Answer):
+class Profile(TimedAnswer):
     """The answer for one configuration, or for an array of them.
 
     Each result is a value that knows its unit and how it came to be; `throughput` and shares
@@ -254,8 +251,6 @@ class Profile(Answer):
         """
         share = self.value("memory_bound_share")
         if self.configuration.calibrated:
-            from mlsim.solvers.causes import label_of
-
             named = label_of(self._caused)
         elif not self.configuration.shape:
             return MEMORY_BOUND if share > 0.5 else COMPUTE_BOUND
@@ -269,9 +264,6 @@ class Profile(Answer):
 
     @cached_property
     def _caused(self) -> Question:
-        """The question, with what the time goes into."""
-        from mlsim.solvers.causes import with_causes
-
         return with_causes(self.question, calibrated=self.configuration.calibrated, alone=True)
 
     @property
@@ -281,59 +273,15 @@ class Profile(Answer):
         "arithmetic", "memory" and "network"; of the calibrated estimate also "tiles" that
         don't fill the device, "starts" of operators, and waiting for the "host".
         """
-        from mlsim.solvers.causes import shares_of
-
         self.value("memory_bound_share")  # refused where it does not fit
         return shares_of(self._caused, calibrated=self.configuration.calibrated)
 
-    @property
-    def cause(self) -> str:
-        """The largest cause under the label of `bottleneck`, such as "tiles".
-
-        Raises
-        ------
-        InvalidValueError
-            For an array of points: pick one by its index first.
-        """
-        from mlsim.solvers.causes import cause_of
-
-        self.one_point("cause")
-        return cause_of(self.causes, self.bottleneck)
-
-    def explain(self, name: str = "") -> Any:
-        """Show how a result came to be; "bottleneck" shows why it has its label.
-
-        Raises
-        ------
-        InvalidValueError
-            For an array of points: pick one by its index first.
-        """
-        if name == "bottleneck":
-            return self._why()
-        if self.configuration.calibrated and name.endswith("_share"):
-            from mlsim.solvers.causes import SHARES
-            from mlsim.solvers.explain import Explanation
-
-            if name in SHARES.values():
-                self.one_point("explain()")
-                return Explanation(self._caused, name)
-        return super().explain(name)
-
-    def _why(self) -> Causes:
-        from mlsim.solvers.causes import Causes
-
-        self.one_point("explain()")
-        roofline = ""
-        if self.configuration.calibrated:
-            known = Configuration.givable
-            roofline = Profile(
-                as_roofline(
-                    self.configuration,
-                    {name: v for name, v in self.configuration.given.items() if name in known},
-                ),
-                check_memory=False,
-            ).bottleneck
-        return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
+    def _as_roofline(self) -> Profile | None:
+        asked, known = self.configuration, Configuration.givable
+        if not asked.calibrated:
+            return None
+        given = {name: value for name, value in asked.given.items() if name in known}
+        return Profile(as_roofline(asked, given), check_memory=False)
 
     @property
     def operators(self) -> list[dict[str, Any]]:
@@ -419,9 +367,9 @@ def solve(
     kind = kind_of(estimate, activations)
     more: dict[str, Any] = {}
     if estimate == CALIBRATED or software is not None:
-        from mlsim.solvers.calibrated import made_by
+        from mlsim.solvers.calibrated import software_of
 
-        more["software"] = made_by(software, estimate, "solve")
+        more["software"] = software_of(software, estimate, "solve")
     configuration = kind(
         model=model,
         device=device,
@@ -434,5 +382,5 @@ def solve(
         assumed=precision is None,
         **more,
     )
-    configuration.check_consistent()
+    configuration.check_given()
     return Profile(configuration, check_memory=check_memory)

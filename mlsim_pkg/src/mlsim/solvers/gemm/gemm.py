@@ -29,10 +29,10 @@ from mlsim.solvers.answer import (
     seconds,
     with_unit,
 )
+from mlsim.solvers.arrays import elasticities
 from mlsim.solvers.explain import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.searching import elasticities
 from mlsim.units import held, text
 from mlsim.values import Origin
 from mlsim.values.attributes import count, result

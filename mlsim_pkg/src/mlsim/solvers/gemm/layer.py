@@ -16,78 +16,14 @@ from mlsim.equations import (
     linear_layer as sides,
     roofline,
 )
-from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
+from mlsim.errors import UnsupportedPrecisionError
 from mlsim.hardware.device import Device
 from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES
 from mlsim.hardware.lone_kernels import FASTEST, Chosen, fastest, series_of
 from mlsim.hardware.named_constants import DeviceConstants
-from mlsim.solvers.question import Known, Question, recorded
+from mlsim.solvers.question import Known, Question, recorded, shape_of
 from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.recipes import COLUMNS, LayerKernel, Recipe
-
-# Points that are computed at a time: with a dozen operators, a few megabytes an array.
-POINTS = 16384
-
-
-class WideQuestion(Question):
-    """A question with columns of the shape (operators, points) beside those of its table.
-
-    Parameters
-    ----------
-    wide
-        Such columns by name; points in one row, whatever the shape of the question.
-
-    Raises
-    ------
-    UnreachableError
-        When it is asked for what no equation leads to.
-    """
-
-    def __init__(self, *positional: Any, wide: Mapping[str, Any], **named: Any) -> None:
-        super().__init__(*positional, **named)
-        self.wide = wide
-
-    def evaluate(self, *wanted: str, table: OperatorTable[Any] | None = None) -> dict[str, Any]:
-        """Compute quantities, as `Question.evaluate` does."""
-        if not self.wide:
-            return super().evaluate(*wanted, table=table)
-        import numpy as np
-
-        steps, size = self.plan(*wanted), int(np.prod(self.shape))
-        flat = {
-            name: np.broadcast_to(value, self.shape).reshape(-1)
-            for name, value in self.known.items()
-            if getattr(value, "ndim", 0)
-        }
-        fixed = {**self.known, **self.table.columns_2d}
-        parts: dict[str, list[Any]] = {name: [] for name in wanted}
-        for start in range(0, size, POINTS):
-            block = slice(start, min(size, start + POINTS))
-            values = {name: value[block] for name, value in flat.items()}
-            values |= {name: value[..., block] for name, value in self.wide.items()}
-            known = {**fixed, **values}
-            known |= steps.compute(known)
-            for name in wanted:
-                parts[name].append(_spread(np, known[name], block))
-        joined = {name: np.concatenate(each, axis=-1) for name, each in parts.items()}
-        return {name: each.reshape(*each.shape[:-1], *self.shape) for name, each in joined.items()}
-
-    def plan(self, *wanted: str) -> Any:
-        """Return the equations that lead to what is wanted, in order."""
-        from mlsim.equations import plan
-
-        return plan(self.equations, (*self.known, *self.table.names, *self.wide), wanted)
-
-
-def _spread(np: Any, value: Any, block: slice) -> Any:
-    """Return a value for each point of a block, where one holds for all."""
-    points = block.stop - block.start
-    value = np.asarray(value)
-    if value.ndim and value.shape[-1] == points:
-        return value
-    leading = value.shape[:-1] if value.ndim > 1 else ()
-    return np.broadcast_to(value, (*leading, points))
-
 
 # The path whose memory and starts stand for passes between formats.
 STREAMS = "bf16"
@@ -366,19 +302,8 @@ class Layer:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the answer: () for one point."""
-        values = [self.rows, self.outputs, self.inputs, self.weight_sets, *self.given.values()]
-        if not any(getattr(value, "ndim", 0) for value in values):
-            return ()
-        import numpy as np
-
-        try:
-            return np.broadcast_shapes(*(np.shape(value) for value in values))
-        except ValueError:
-            names = ("M", "N", "K", "batch", *self.given)
-            shapes = ", ".join(
-                f"{name} {np.shape(value)}" for name, value in zip(names, values, strict=True)
-            )
-            raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+        sides = {"M": self.rows, "N": self.outputs, "K": self.inputs, "batch": self.weight_sets}
+        return shape_of({**sides, **self.given})
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -392,7 +317,7 @@ class Layer:
         """What is asked of this layer: all that is known, and the equations."""
         columns, wide = rate_columns(self)
         table = OperatorTable(self.kernels, COLUMNS, columns)
-        return WideQuestion(
+        return Question(
             self._known(columns),
             equations_for(*self.kinds),
             lambda: self.labels,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, Suggesting
-from mlsim.solvers.answer import Report
-from mlsim.solvers.noted import farthest, told
+from mlsim.solvers.answer import Form, Pairs, Row, Written
+from mlsim.solvers.calibrated import farthest, loans_words
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, price_words
 from mlsim.units import text
 from mlsim.values import Origin, of_base
@@ -66,7 +66,7 @@ def row(option: Option) -> dict[str, Any]:
         **(_prefill(option.prefill) if option.prefill else {}),
         **option.found,
         "price": price_words(option),
-        "borrowed": told(option.loans),
+        "borrowed": loans_words(option.loans),
     }
 
 
@@ -114,8 +114,84 @@ _WIDER = 1.005
 _SHOWN = 5
 
 
+def _goals(plan: Planned) -> dict[str, Any]:
+    """Return what was asked for, for JSON: a rate, or users, and the rest."""
+    goals = plan.goals
+    asked = {"rate": (goals.rate, "sample/s")}
+    if goals.users:
+        asked = {"users": (goals.users, "1"), "think_time": (goals.think_time, "s")}
+    asked |= {
+        "time_to_first_token": (goals.first_token, "s"),
+        "time_per_output_token": (goals.per_token, "s"),
+        "prompt_tokens": (goals.prompt_tokens, "token/sample"),
+        "output_tokens": (goals.output_tokens, "token/sample"),
+    }
+    return {name: {"value": value, "unit": unit} for name, (value, unit) in asked.items()}
+
+
+def _title(plan: Planned) -> str:
+    goals = plan.goals
+    return (
+        f"{plan.model}: {plan._who()} of {goals.prompt_tokens:,.0f} + "
+        f"{goals.output_tokens:,.0f} tokens, first token within "
+        f"{text(goals.first_token, 's')}, each within {text(goals.per_token, 's')}"
+    )
+
+
+def _options(plan: Planned) -> Pairs:
+    return [
+        (f"{place}{_MARK if each.loans else ''}", plan._line(each))
+        for place, each in enumerate(plan._shown(), 1)
+    ]
+
+
+def _software(plan: Planned) -> str:
+    made_by = plan.best.service.software
+    return f"{made_by.name} ({made_by.key})" if made_by else ""
+
+
+def _tried(plan: Planned) -> str:
+    tried = f"{len(plan.options)} layouts meet the goals, {len(plan.refused)} do not"
+    pairs = f"; of {plan.pairs:,} pairs of pools the best for each layout that decodes"
+    return tried + (pairs if plan.pairs else "")
+
+
+_FORM = Form(
+    title=_title,
+    rows=(
+        Row("", _options),
+        Row("", lambda plan: [(_MARK, words) for words in plan.borrowed]),
+        Row("", lambda plan: [("assumed", words) for words in plan.assumptions]),
+        Row("in use", lambda plan: plan._used()),
+        Row("runner-up", lambda plan: plan.why),
+        Row("", lambda plan: plan._other()),
+        Row("margin", lambda plan: plan._margin()),
+        Row("program", _software),
+        Row("price", lambda plan: price_words(plan.best)),
+        Row("", lambda plan: [("with", words) for words in plan._switched_on().values()]),
+        Row("a million", lambda plan: plan._apart() if plan.objective == "cost" else ""),
+        Row("tried", _tried),
+        Row("left out", lambda plan: by_reason(plan.left_out)),
+    ),
+    inputs={
+        "model": lambda plan: plan.model,
+        "goals": _goals,
+        "objective": lambda plan: plan.objective,
+        "software": lambda plan: getattr(plan.best.service.software, "key", ""),
+        "switched_on": lambda plan: plan._switched_on() or "",
+        "borrowed": lambda plan: plan.borrowed or "",
+        "assumptions": lambda plan: plan.assumptions or "",
+        "options": lambda plan: [row(each) for each in plan.options],
+        "refused": lambda plan: [{"layout": each.name, "why": each.why} for each in plan.refused],
+        "left_out": lambda plan: {n: each.why for n, each in plan.left_out.items()} or "",
+    },
+    label=10,
+    width=120,
+)
+
+
 @dataclass(frozen=True, repr=False)
-class Planned(Suggesting):
+class Planned(Suggesting, Written):
     """Ways to serve a model, the best first.
 
     Attributes
@@ -145,6 +221,8 @@ class Planned(Suggesting):
     >>> found.best.service.device.name
     'NVIDIA H100 SXM 80 GB'
     """
+
+    form = _FORM
 
     model: str
     goals: Goals
@@ -212,22 +290,22 @@ class Planned(Suggesting):
         told.append(f"one serves {one:.3g} requests/s, not {other:.3g}")
         return ", ".join(told) + (f". {_idle(second)}" if second.prefill else "")
 
-    def _other(self) -> tuple[str, str] | None:
-        """Return how the other kind fared: two pools beside one, or one beside two."""
+    def _other(self) -> Pairs:
+        """Return a row with how the other kind fared: two pools beside one, or one beside two."""
         if self.pools != "either":
-            return None
+            return []
         split = self.best.prefill is None
         label = "two pools" if split else "one pool"
         there = [each for each in self.options if (each.prefill is None) is not split]
         if not there:
             lost = [each for each in self.refused if each.split is split]
-            return label, f"{lost[0].name}: {lost[0].why}" if lost else "none can run"
+            return [(label, f"{lost[0].name}: {lost[0].why}" if lost else "none can run")]
         other = there[0]
         if other is self.options[1] and split:
-            return None  # the runner-up, of which all is told
+            return []  # the runner-up, of which all is told
         ratio = self._value(other) / self._value(self.best)
         two = other if split else self.best
-        return label, f"{other.name}: {ratio:.2f} times the {self.objective}. {_idle(two)}"
+        return [(label, f"{other.name}: {ratio:.2f} times the {self.objective}. {_idle(two)}")]
 
     def _value(self, option: Option) -> float:
         return (
@@ -238,40 +316,7 @@ class Planned(Suggesting):
 
     def to_dict(self) -> dict[str, Any]:
         """Return goals, options, each as in `table`, and what was refused, for JSON."""
-        left = {name: each.why for name, each in self.left_out.items()}
-        return {
-            "model": self.model,
-            "goals": {
-                **self._asked(),
-                "time_to_first_token": {"value": self.goals.first_token, "unit": "s"},
-                "time_per_output_token": {"value": self.goals.per_token, "unit": "s"},
-                "prompt_tokens": {"value": self.goals.prompt_tokens, "unit": "token/sample"},
-                "output_tokens": {"value": self.goals.output_tokens, "unit": "token/sample"},
-            },
-            "objective": self.objective,
-            **self._made_by(),
-            **self._switched(),
-            **({"borrowed": self.borrowed} if self.borrowed else {}),
-            **({"assumptions": self.assumptions} if self.assumptions else {}),
-            "options": [row(each) for each in self.options],
-            "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
-            **({"left_out": left} if left else {}),
-        }
-
-    def _asked(self) -> dict[str, Any]:
-        """Return who asks, for JSON: a rate, or users."""
-        goals = self.goals
-        if not goals.users:
-            return {"rate": {"value": goals.rate, "unit": "sample/s"}}
-        return {
-            "users": {"value": goals.users, "unit": "1"},
-            "think_time": {"value": goals.think_time, "unit": "s"},
-        }
-
-    def _made_by(self) -> dict[str, Any]:
-        """Return the class of software, for JSON; nothing where none is asked of."""
-        made_by = self.best.service.software
-        return {"software": made_by.key} if made_by else {}
+        return self.form.asked(self)
 
     @property
     def borrowed(self) -> list[str]:
@@ -286,7 +331,7 @@ class Planned(Suggesting):
             )
             for name in devices
         }
-        words = [f"{name} borrows {told(found)}" for name, found in loans.items()]
+        words = [f"{name} borrows {loans_words(found)}" for name, found in loans.items()]
         most = max(each.slower for each in lent)
         if most < _WIDER:
             return words
@@ -315,43 +360,8 @@ class Planned(Suggesting):
         found = (words for each in self._shown() for words in each.service.assumptions)
         return list(dict.fromkeys(found))
 
-    def _switched(self) -> dict[str, Any]:
-        """Return what is switched on, for JSON; nothing where nothing is."""
-        on = self.best.service.switches
-        return {"switched_on": dict(on.words())} if on.on else {}
-
-    def report(self) -> Report:
-        """Return the plan as a title and rows: the best options, and why others lost."""
-        goals = self.goals
-        title = (
-            f"{self.model}: {self._who()} of {goals.prompt_tokens:,.0f} + "
-            f"{goals.output_tokens:,.0f} tokens, first token within "
-            f"{text(goals.first_token, 's')}, each within {text(goals.per_token, 's')}"
-        )
-        rows = [
-            (f"{place}{_MARK if each.loans else ''}", self._line(each))
-            for place, each in enumerate(self._shown(), 1)
-        ]
-        rows += [(_MARK, words) for words in self.borrowed]
-        rows += [("assumed", words) for words in self.assumptions]
-        rows.append(("in use", self._used()))
-        rows.append(("runner-up", self.why))
-        other = self._other()
-        rows += [other] if other else []
-        rows.append(("margin", self._margin()))
-        made_by = self.best.service.software
-        if made_by:
-            rows.append(("program", f"{made_by.name} ({made_by.key})"))
-        rows.append(("price", price_words(self.best)))
-        rows += [("with", words) for words in self.best.service.switches.words().values()]
-        if self.objective == "cost":
-            rows.append(("a million", self._apart()))
-        tried = f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not"
-        pairs = f"; of {self.pairs:,} pairs of pools the best for each layout that decodes"
-        rows.append(("tried", tried + (pairs if self.pairs else "")))
-        if self.left_out:
-            rows.append(("left out", by_reason(self.left_out)))
-        return Report(title, rows, label=10, width=120)
+    def _switched_on(self) -> dict[str, str]:
+        return dict(self.best.service.switches.words())
 
     def _who(self) -> str:
         """Return who asks, in words."""
@@ -382,7 +392,7 @@ class Planned(Suggesting):
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
         wider = option.slow and option.slower >= _WIDER
-        edge = f" ({self._edge(option)} at the slow edge)" if wider else ""
+        edge = f" ({self._amount(option.slow)} at the slow edge)" if wider else ""
         return (
             f"{self._price(option)}{edge}: {many} {option.name}, full at "
             f"{option.value('replica_rate'):.3g} requests/s (batch "
@@ -391,22 +401,20 @@ class Planned(Suggesting):
             f"{text(option.value('time_per_output_token'), 's')}"
         )
 
-    def _edge(self, option: Option) -> str:
-        """Return what a plan takes at the slow edge of its band."""
+    def _amount(self, found: Mapping[str, float]) -> str:
+        """Return what a fleet takes, of that by which plans are ordered."""
         if self.objective == "cost":
-            return f"{option.slow['fleet_price'] * SECONDS:,.2f} USD/h"
+            return f"{found['fleet_price'] * SECONDS:,.2f} USD/h"
         if self.objective == "energy":
-            return text(option.slow["fleet_price"], "W")
-        return f"{option.slow['fleet_devices']:,.0f} devices"
+            return text(found["fleet_price"], "W")
+        return f"{found['fleet_devices']:,.0f} devices"
 
     def _price(self, option: Option) -> str:
-        if self.objective == "cost":
-            million = option.value("output_token_price") * MILLION
-            hourly = option.value("fleet_price") * SECONDS
-            return f"{hourly:,.2f} USD/h ({million:.2f} USD per million new tokens)"
-        if self.objective == "energy":
-            return text(option.value("fleet_price"), "W")
-        return f"{option.value('fleet_devices'):,.0f} devices"
+        amount = self._amount(option.found)
+        if self.objective != "cost":
+            return amount
+        million = option.value("output_token_price") * MILLION
+        return f"{amount} ({million:.2f} USD per million new tokens)"
 
     def _apart(self) -> str:
         """Return what a million tokens cost in and out, and what that assumes."""
@@ -432,12 +440,6 @@ class Planned(Suggesting):
         return (
             f"{told}; of published services 80 % took {low:.2f} to {high:.2f} times theirs: {safe}"
         )
-
-    def __str__(self) -> str:
-        return self.report().text()
-
-    def _repr_markdown_(self) -> str:
-        return self.report().markdown()
 
     def __repr__(self) -> str:
         return f"<Planned {self.model}: {len(self.options)} options>"

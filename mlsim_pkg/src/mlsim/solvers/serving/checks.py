@@ -96,7 +96,7 @@ def configured(
         parallelism=parallelism,
         formats=formats,
         estimate=estimate,
-        software=calibrated.made_by(software, estimate, "serve"),
+        software=calibrated.software_of(software, estimate, "serve"),
         expert_imbalance=check_imbalance(expert_imbalance, parallelism, model),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need
 from mlsim.solvers.formats import formats
-from mlsim.solvers.noted import of_context, of_device
+from mlsim.solvers.question import of_context, of_device
 from mlsim.solvers.serving.fit import COLUMNS, Question, Row
 from mlsim.units import held, text
 

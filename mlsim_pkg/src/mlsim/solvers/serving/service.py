@@ -14,15 +14,9 @@ from mlsim.hardware.kernel_constants import Loan, loans
 from mlsim.parameters import CALIBRATED
 from mlsim.software import Software
 from mlsim.solvers import calibrated
+from mlsim.solvers.calibrated import farthest, without_given
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.noted import (
-    farthest,
-    of_context,
-    of_device,
-    of_hardware,
-    without_given,
-)
-from mlsim.solvers.question import Known
+from mlsim.solvers.question import Known, of_context, of_device, of_hardware
 from mlsim.solvers.serving.known import known_of
 from mlsim.solvers.serving.levels import constants
 from mlsim.solvers.serving.operators_table import operators_table, variant_of

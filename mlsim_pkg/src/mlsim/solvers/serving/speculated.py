@@ -10,8 +10,8 @@ from typing import Any
 from mlsim.equations import switches as rounds
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer, Report, plain
+from mlsim.solvers.arrays import bisect, scan
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.searching import bisect, scan
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.steps import step_question
 from mlsim.solvers.serving.switches import ROUND

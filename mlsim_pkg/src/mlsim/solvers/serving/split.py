@@ -10,8 +10,8 @@ from typing import Any
 from mlsim.errors import WrongKindError
 from mlsim.hardware.kernel_constants import Loan
 from mlsim.solvers.answer import Report
+from mlsim.solvers.calibrated import farthest
 from mlsim.solvers.load import Load
-from mlsim.solvers.noted import farthest
 from mlsim.solvers.question import Question
 from mlsim.solvers.serving.pools import Pools
 from mlsim.solvers.serving.serving import Serving

@@ -12,10 +12,9 @@ from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check, one_number, validate_given
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.question import check_consistent, check_shares
-from mlsim.solvers.training.equations import TRAINING_GIVABLE
+from mlsim.solvers.question import check_shares
 from mlsim.solvers.training.run import Run
-from mlsim.solvers.training.scenario import Overlap, Reliability
+from mlsim.solvers.training.scenario import TRAINING_GIVABLE, Overlap, Reliability
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import check_exchange
 from mlsim.workloads.adapters import check_adapters
@@ -165,9 +164,9 @@ def given_of(asked: Asked, givable: Sequence[str]) -> dict[str, float]:
 def _software(asked: Asked, door: str) -> Software | None:
     if asked.estimate != CALIBRATED and asked.software is None:
         return None
-    from mlsim.solvers.calibrated import made_by
+    from mlsim.solvers.calibrated import software_of
 
-    return made_by(asked.software, asked.estimate, door)
+    return software_of(asked.software, asked.estimate, door)
 
 
 def _optional(name: str, value: Any) -> float | None:
@@ -231,11 +230,8 @@ def _check_given(run: Run) -> None:
     """Refuse given quantities that contradict each other, what was asked, or the devices' peak."""
     if not run.given:
         return
-    question = run.question
-    fixed = {name: question.known[name] for name in FIXED if name in question.known}
-    check_consistent(question.equations, run.given, fixed)
     shares = (name for name in _SHARES if not (run.bound and name == "output_share"))
-    check_shares(question.evaluate(*shares), run.given)
+    run.question.check_given(run.given, FIXED, shares)
     _check_rates(run)
 
 

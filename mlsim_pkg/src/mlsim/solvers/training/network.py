@@ -16,7 +16,7 @@ from mlsim.software import Software, software as find_software
 from mlsim.solvers.answer import Form, Pairs, Row, banded, noted, seconds
 from mlsim.solvers.calibrated import in_program
 from mlsim.solvers.formats import kept_bytes
-from mlsim.solvers.question import Known, Question, check_consistent, check_shares, recorded
+from mlsim.solvers.question import Known, Question, recorded
 from mlsim.solvers.training.checks import (
     FIXED,
     Asked,
@@ -26,9 +26,15 @@ from mlsim.solvers.training.checks import (
     given_of,
     settled_of_any,
 )
-from mlsim.solvers.training.equations import NETWORK_TRAINING, SIZES, network_equations_for
-from mlsim.solvers.training.run import add_device, add_group, add_rates, add_run, layout
-from mlsim.solvers.training.scenario import Scenario
+from mlsim.solvers.training.run import (
+    add_device,
+    add_group,
+    add_rates,
+    add_run,
+    layout,
+    with_given,
+)
+from mlsim.solvers.training.scenario import NETWORK_TRAINING, SIZES, Scenario, network_equations_for
 from mlsim.solvers.training.training import (
     BATCHES,
     BEFORE,
@@ -168,10 +174,7 @@ def known_of(job: NetworkRun) -> Known:
     add_run(known, job)
     if job.samples is not None:
         known.add(_GIVEN, training_samples=job.samples)
-    for name in job.given:
-        for each in _LEADS_TO.get(name, ()):
-            known.pop(each, None)
-    return known.add(_GIVEN, **job.given)
+    return with_given(known, job, _LEADS_TO)
 
 
 def _add_network(known: Known, job: NetworkRun) -> None:
@@ -193,9 +196,8 @@ def _add_network(known: Known, job: NetworkRun) -> None:
 
 def _add_whole(known: Known, job: NetworkRun) -> None:
     """Add what a network does not share among devices, and does not compute again."""
-    words = partial(layout, job)
     known.add(
-        words,
+        partial(layout, job),
         data_parallel=float(job.parallelism.data),
         devices=float(job.parallelism.devices),
         shard_group=float(job.parallelism.copies),
@@ -470,7 +472,7 @@ def network_run(asked: Asked) -> NetworkRun:
         optimizer=optimizer,
         given=given_of(asked, NETWORK_GIVABLE),
     )
-    _check_given(made)
+    made.question.check_given(made.given, FIXED, _SHARES)
     return made
 
 
@@ -495,13 +497,3 @@ def _check_asked(asked: Asked) -> None:
             f"shard must be one of {', '.join(SHARDS)}, not {asked.shard!r}."
             f"{nearest(asked.shard, SHARDS)}"
         )
-
-
-def _check_given(run: NetworkRun) -> None:
-    """Refuse given quantities that contradict each other, or the devices' peak."""
-    if not run.given:
-        return
-    question = run.question
-    fixed = {name: question.known[name] for name in FIXED if name in question.known}
-    check_consistent(question.equations, run.given, fixed)
-    check_shares(question.evaluate(*_SHARES), run.given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,8 @@ from mlsim.equations import links
 from mlsim.precision import PRECISIONS
 from mlsim.solvers.formats import WIDE, kept_bytes
 from mlsim.solvers.question import Known, Origin, Question, recorded
-from mlsim.solvers.training.equations import equations_for
-from mlsim.solvers.training.scenario import Scenario
-from mlsim.systems import Cluster, Placement, System, placement
+from mlsim.solvers.training.scenario import Scenario, equations_for
+from mlsim.systems import Cluster, System, placement
 from mlsim.workloads.adapters import NF4, widest
 from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS, OperatorTable
@@ -47,16 +47,8 @@ def kernel_table(job: Scenario) -> OperatorTable[Kernel]:
     """
     replaced = tuple(name for name in _REPLACEABLE if name in job.given)
     spread = _spread(job.parallelism)
-    key = (
-        job.model,
-        job.hardware,
-        spread,
-        job.recipe,
-        job.precision,
-        job.estimate,
-        job.software,
-        replaced,
-    )
+    same = (job.model, job.hardware, job.recipe, job.precision, job.estimate, job.software)
+    key = (*same, spread, replaced)
     found = _TABLES.get(key)
     if found is None:
         if len(_TABLES) >= 4096:
@@ -142,64 +134,39 @@ _NF4 = "NF4 with double quantization [Dettmers et al., 2023]"
 _FROZEN_MULTIPLY_ADDS = 2.0
 
 
-def add_adapters(known: Known, job: Scenario) -> None:
+def _add_adapters(known: Known, job: Scenario, adapters: LoRA) -> None:
     """Add what is trained and what is frozen, in which formats, and how it is divided."""
-    adapters = job.recipe.adapters
-    if adapters is None:
-        return
-    _add_adapter_sizes(known, job, adapters)
-    _add_adapter_work(known, job, adapters)
-    _add_frozen_formats(known, job)
-    words = partial(_adapter_layout, job)
-    if job.parallelism.copies == 1 or job.parallelism.shard != "zero3":
-        known.add(words, frozen_gathers=0.0, exchanged_frozen_parameters=0.0)
-
-
-def _adapter_layout(job: Scenario) -> str:
-    return f"layout: {job.parallelism}; each copy has all frozen weights"
-
-
-def _adapter_words(job: Scenario, adapters: LoRA) -> str:
-    return f"{adapters}, from the architecture of {job.model.name} ({job.model.source})"
-
-
-def _add_adapter_sizes(known: Known, job: Scenario, adapters: LoRA) -> None:
-    padded = padded_model(job.model, job.parallelism.pipeline)
-    dense, expert = adapter_parameters_on_device(padded, adapters, job.parallelism)
+    model, parallelism, tokens = job.model, job.parallelism, int(job.sequence_tokens)
+    architecture = f"from the architecture of {model.name}"
+    words = f"{adapters}, {architecture} ({model.source})"
+    padded = padded_model(model, parallelism.pipeline)
+    dense, expert = adapter_parameters_on_device(padded, adapters, parallelism)
+    frozen, own = multiply_adds(model, adapters, tokens)
+    spared = spared_multiply_adds(model, adapters, tokens, causal="causal" in job.variant)
     known.add(
-        partial(_adapter_words, job, adapters),
+        words,
         adapter_dense_parameters=dense,
         adapter_expert_parameters=expert,
-        trained_parameters=float(adapters.parameters(job.model)),
-    )
-
-
-def _add_adapter_work(known: Known, job: Scenario, adapters: LoRA) -> None:
-    tokens = int(job.sequence_tokens)
-    frozen, own = multiply_adds(job.model, adapters, tokens)
-    spared = spared_multiply_adds(job.model, adapters, tokens, causal="causal" in job.variant)
-    known.add(
-        partial(_adapter_words, job, adapters),
+        trained_parameters=float(adapters.parameters(model)),
         frozen_multiply_adds=frozen,
         adapter_multiply_adds=own,
         spared_multiply_adds=spared,
     )
     once = "definition: one forward, and one backward, since frozen weights have no gradients"
     known.add(once, training_multiply_adds=_FROZEN_MULTIPLY_ADDS)
-
-
-def _add_frozen_formats(known: Known, job: Scenario) -> None:
-    if not job.recipe.quantized:
+    if job.recipe.quantized:
+        known.add(_NF4, **NF4)
+        known.add(
+            f"{_NF4}: the matrices of the layers, {architecture}",
+            quantized_parameters=quantized_on_device(padded, parallelism),
+            dequantized_at_once=widest(model, parallelism),
+        )
+    else:
         same = "frozen weights are kept as they compute"
         known.add(same, frozen_bytes=known["bytes_per_parameter"], dequantized_at_once=0.0)
-        return
-    padded = padded_model(job.model, job.parallelism.pipeline)
-    known.add(_NF4, **NF4)
-    known.add(
-        f"{_NF4}: the matrices of the layers, from the architecture of {job.model.name}",
-        quantized_parameters=quantized_on_device(padded, job.parallelism),
-        dequantized_at_once=widest(job.model, job.parallelism),
-    )
+    if parallelism.copies == 1 or parallelism.shard != "zero3":
+        held = f"layout: {parallelism}; each copy has all frozen weights"
+        known.add(held, frozen_gathers=0.0, exchanged_frozen_parameters=0.0)
 
 
 # What is given stands in place of what it would be computed from.
@@ -220,16 +187,21 @@ def known_of(job: Scenario, table: OperatorTable[Kernel]) -> Known:
     known = Known()
     _add_sizes(known, job)
     _add_model(known, job)
-    _addlayout(known, job)
+    _add_layout(known, job)
     add_device(known, job)
     _add_links(known, job, table)
     add_rates(known, job)
     _add_state(known, job)
     add_run(known, job)
     if job.recipe.adapters:
-        add_adapters(known, job)
+        _add_adapters(known, job, job.recipe.adapters)
+    return with_given(known, job, _LEADS_TO)
+
+
+def with_given(known: Known, job: Scenario, leads_to: Mapping[str, Sequence[str]]) -> Known:
+    """Return what is known with what is given, in place of what that would be computed from."""
     for name in job.given:
-        for each in _LEADS_TO.get(name, ()):
+        for each in leads_to.get(name, ()):
             known.pop(each, None)
     return known.add(_GIVEN, **job.given)
 
@@ -287,14 +259,12 @@ def layout(job: Scenario) -> str:
     return f"layout: {job.parallelism}"
 
 
-def _addlayout(known: Known, job: Scenario) -> None:
+def _add_layout(known: Known, job: Scenario) -> None:
     parallelism, group = job.parallelism, job.group
+    names = ("data", "tensor", "context", "pipeline")
     known.add(
         partial(layout, job),
-        data_parallel=float(parallelism.data),
-        tensor_parallel=float(parallelism.tensor),
-        context_parallel=float(parallelism.context),
-        pipeline_parallel=float(parallelism.pipeline),
+        **{f"{name}_parallel": float(getattr(parallelism, name)) for name in names},
         interleaved=float(parallelism.interleaved),
         devices=float(parallelism.devices),
         expert_replicas=float(parallelism.expert_replicas),
@@ -322,7 +292,7 @@ def add_group(known: Known, job: Scenario) -> None:
     """Add the rates at which copies of the weights send to one another."""
     parallelism, group = job.parallelism, job.group
     fabric = job.bandwidth(parallelism.copies, parallelism.tensor)
-    within = _node_bandwidth(job, group)
+    within = job.node.link_bandwidth(max(2, group.members)) if job.node else 0.0
     if group.groups > 1 and job.algorithm != "hierarchical":
         # One ring, or tree, through all nodes is as fast as its slowest link.
         within = min(within, fabric)
@@ -349,10 +319,6 @@ def _add_links(known: Known, job: Scenario, table: OperatorTable[Kernel]) -> Non
         known.add("one stage: nothing is sent between stages", pipeline_time=0.0)
     if not any(row.link_span for row in table.operators):
         known.add("one device a stage: nothing is sent within it", exchange_time=0.0)
-
-
-def _node_bandwidth(job: Scenario, group: Placement) -> float:
-    return job.node.link_bandwidth(max(2, group.members)) if job.node else 0.0
 
 
 def _links(job: Scenario) -> tuple[Origin, Origin]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, UnreachableError
 from mlsim.hardware import Device
 from mlsim.solvers.answer import (
-    Answer,
     Form,
     Pairs,
     Row,
@@ -23,16 +22,23 @@ from mlsim.solvers.answer import (
     short,
     with_unit,
 )
+from mlsim.solvers.causes import (
+    TRAINING_SHARES,
+    TimedAnswer,
+    label_of,
+    training_shares_of,
+    with_training_causes,
+)
 from mlsim.solvers.question import Question
-from mlsim.solvers.training.equations import (
+from mlsim.solvers.training.scenario import (
     OF_ADAPTERS,
     PARTS,
     SIZES,
     TRAINING_GIVABLE,
     TRAINING_NAMES,
     WITH_FAILURES,
+    Scenario,
 )
-from mlsim.solvers.training.scenario import Scenario
 from mlsim.units import held, text
 from mlsim.values import as_share
 from mlsim.values.attributes import count, result
@@ -271,7 +277,7 @@ _FORM = Form(
 )
 
 
-class Training(Answer):
+class Training(TimedAnswer):
     """The answer to a question about a training run.
 
     Any quantity of it is to be had by name: `training["bubble_time"]`. Times of
@@ -282,6 +288,7 @@ class Training(Answer):
     names = TRAINING_NAMES
     needs_memory = frozenset(TRAINING_NAMES).difference(SIZES)
     form = _FORM
+    cause_names = TRAINING_SHARES.values()
 
     def __init__(self, run: Scenario, *, check_memory: bool = True) -> None:
         super().__init__(run, check_memory=check_memory)
@@ -462,16 +469,11 @@ class Training(Answer):
         >>> training.bottleneck, training.causes["tiles"] > 0
         ('Compute Bound', True)
         """
-        from mlsim.solvers.causes import label_of
-
         self._parts()
         return str(label_of(self._caused))
 
     @cached_property
     def _caused(self) -> Question:
-        """The question, with what the time goes into."""
-        from mlsim.solvers.causes import with_training_causes
-
         return with_training_causes(self.question, calibrated=self.run.calibrated)
 
     @property
@@ -489,34 +491,15 @@ class Training(Answer):
         DoesNotFitError
             If the run does not fit.
         """
-        from mlsim.solvers.causes import training_shares_of
-
         self._parts()
         return training_shares_of(self._caused, calibrated=self.run.calibrated)
 
-    @property
-    def cause(self) -> str:
-        """The largest cause under the label of `bottleneck`, such as "bubble"."""
-        from mlsim.solvers.causes import cause_of
-
-        return cause_of(self.causes, self.bottleneck)
-
-    def explain(self, name: str = "") -> Any:
-        """Show how a result came to be; "bottleneck" shows why it has its label."""
-        from mlsim.solvers.causes import TRAINING_SHARES, Causes
-        from mlsim.solvers.explain import Explanation
-
-        if name in TRAINING_SHARES.values():
-            self._parts()
-            return Explanation(self._caused, name)
-        if name != "bottleneck":
-            return super().explain(name)
-        roofline = ""
-        if self.run.calibrated:
-            given = {n: v for n, v in self.run.given.items() if n in TRAINING_GIVABLE}
-            asked = replace(self.run, estimate="roofline", software=None, given=given)
-            roofline = type(self)(asked, check_memory=self._check_memory).bottleneck
-        return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
+    def _as_roofline(self) -> Training | None:
+        if not self.run.calibrated:
+            return None
+        given = {n: v for n, v in self.run.given.items() if n in TRAINING_GIVABLE}
+        asked = replace(self.run, estimate="roofline", software=None, given=given)
+        return type(self)(asked, check_memory=self._check_memory)
 
     @property
     def _whole_run(self) -> bool:
