@@ -1,4 +1,10 @@
-"""What an answer was asked of: its device, its estimate, and the bound of the same question."""
+"""Bands around predictions: how far results of the same kind were from theirs, on the shelf.
+
+A band is made of published rows, each predicted without anything fitted to its series. Eight in
+ten rows of a new series shall lie in it. A new series is farther off than another row of an old
+one, so the limits are those of a larger part of the rows on record; `held` tests them. `band`
+makes them for cases of a table, `band_of` for answers of `Engine`, whose bound is their limit.
+"""
 
 from __future__ import annotations
 

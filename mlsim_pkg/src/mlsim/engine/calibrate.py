@@ -1,4 +1,9 @@
-"""`Engine.calibrate`: a reader's own few measurements correct predictions for their device."""
+"""`Engine.calibrate`: a reader's own few measurements correct predictions for their device.
+
+Rows of a table are read, and each is asked again of the door that it belongs to. A factor is the
+geometric mean of measured over predicted time, for each kind, with a band around it. It is for
+this reader's software on this device; constants of the package stay as they are.
+"""
 
 from __future__ import annotations
 

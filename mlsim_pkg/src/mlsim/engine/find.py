@@ -179,11 +179,11 @@ class Search:
 
 def _search(door: Door, asked: Mapping[str, Any], vary: str, target: str) -> Search:
     """Return the sweep to search."""
-    quantities = [each for each in givable(door, [asked.get("estimate")]) if each != vary]
+    quantities = givable(door, [asked.get("estimate")])
     numbers = [
         each for each in door.arguments if each in (*COUNTED, *_NUMBERS) or each in VOCABULARY
     ]
-    if vary not in numbers and vary not in givable(door, [asked.get("estimate")]):
+    if vary not in (*numbers, *quantities):
         raise unknown_name("number to vary", vary, (*numbers, *quantities))
     unit = "" if vary in COUNTED and vary in numbers else term(named(vary)).unit
     step = _multiple(door, asked) if vary == "global_batch" else 1

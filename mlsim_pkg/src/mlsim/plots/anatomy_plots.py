@@ -1,4 +1,4 @@
-"""Figures of an anatomy: bars by layer, shares of the whole, and memory moment by moment."""
+"""Figures of an anatomy: bars, shares, memory moment by moment, and areas that one can open."""
 
 from __future__ import annotations
 

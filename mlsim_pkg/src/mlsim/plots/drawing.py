@@ -1,4 +1,4 @@
-"""The numbers behind a figure, carried by the figure itself.
+"""What all figures share: axes, the roof, colors, and the numbers that a figure itself carries.
 
 A figure that has data offers them to notebooks and books as comma-separated values,
 through the protocol by which IPython asks an object what it can be shown as. Who only

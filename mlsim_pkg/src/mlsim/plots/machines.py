@@ -399,16 +399,8 @@ def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid:
     heights = ((), (0.18,), (0.18, -0.2), (0.27, 0.0, -0.27))[len(lines)]
     for part, (line, height) in enumerate(zip(lines, heights, strict=True)):
         weight = "bold" if part == 0 and cell.rests else "normal"
-        drawn = ax.text(
-            x,
-            y + height,
-            line,
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color="black",
-            fontweight=weight,
-        )
+        middle = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "black"}
+        drawn = ax.text(x, y + height, line, fontweight=weight, **middle)
         drawn.set_gid(f"keep-colours-{gid}-text-{part}")
 
 

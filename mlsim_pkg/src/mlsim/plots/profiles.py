@@ -1,4 +1,8 @@
-"""A report of a profile: one HTML file, for any browser, without a script and without a network."""
+"""Measured runs: a report of a profile as one HTML file, tasks over time, and the five regions.
+
+The report is for any browser, without a script, a network or a library; its roofline is SVG in
+the colors of the page.
+"""
 
 from __future__ import annotations
 

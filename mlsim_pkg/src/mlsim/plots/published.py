@@ -1,4 +1,4 @@
-"""Figures of predictions against measurements, a mark for each published row."""
+"""Figures of published rows: predictions against measurements, and growth over the years."""
 
 from __future__ import annotations
 

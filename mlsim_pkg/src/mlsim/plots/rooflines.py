@@ -1,4 +1,4 @@
-"""Figures: the roofline of a device, with workloads under it."""
+"""Figures of rooflines: workloads, or measured kernels, under the roof of a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of single kernels: products, attention, streams of bytes and exchanges."""
+"""Cases of single kernels, and of networks and language models at work."""
 
 from __future__ import annotations
 

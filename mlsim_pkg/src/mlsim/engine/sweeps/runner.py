@@ -1,4 +1,10 @@
-"""Blocks of a sweep, computed here or by whoever has a `submit`; and how far they are."""
+"""Blocks of a sweep, computed here or by whoever has a `submit`; and a folder that keeps them.
+
+A folder has Parquet files of so many rows, and a note of what was asked. A block is written under
+a temporary name and then swapped in, so what bears a block's name is whole. Blocks that are there
+are read through when the sweep is asked again, and those that are damaged, or cut off, are
+computed once more.
+"""
 
 from __future__ import annotations
 
