@@ -18,7 +18,7 @@ from typing import Any
 from mlsim import Device, Engine, Hardware, System, Transformer
 from mlsim.errors import MlsimError, UnknownNameError
 from mlsim.precision import PRECISIONS
-from mlsim.solvers.serving.step_profile import StepProfile
+from mlsim.solvers.serving.serving import StepProfile
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.zoo.resolve import transformer
 

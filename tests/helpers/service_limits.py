@@ -9,8 +9,7 @@ from language_models import DECODERS, LANGUAGE
 
 from mlsim import Device, Engine, Hardware
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.step_profile import StepProfile
+from mlsim.solvers.serving.serving import Serving, StepProfile
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Parallelism

@@ -148,7 +148,7 @@ def _serve(options: argparse.Namespace, asked: dict[str, Any]) -> str:
 
 def _fit(options: argparse.Namespace, asked: dict[str, Any]) -> str:
     from mlsim.engine.serve import fit_rows
-    from mlsim.solvers.serving import fit_report
+    from mlsim.solvers.serving import fit
     from mlsim.workloads.steps import Parallelism
 
     sizes = {name: asked.pop(name) for name in [*asked] if name.endswith("_parallel")}
@@ -157,8 +157,8 @@ def _fit(options: argparse.Namespace, asked: dict[str, Any]) -> str:
     )
     note_fit(options, any(row["feasible"] for row in rows))
     if options.json:
-        return as_json(fit_report.as_dict(question, rows))
-    return in_flags(fit_report.as_text(question, rows), rows_of("fit"))
+        return as_json(fit.as_dict(question, rows))
+    return in_flags(fit.as_text(question, rows), rows_of("fit"))
 
 
 def _train(options: argparse.Namespace, asked: dict[str, Any]) -> str:

@@ -12,8 +12,7 @@ from mlsim.errors import InvalidValueError, WrongKindError, need
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check, validate
 from mlsim.precision import Precision
-from mlsim.solvers.arrivals.asked import Loaded, one_arrival
-from mlsim.solvers.arrivals.loaded import LoadedService
+from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
 from mlsim.solvers.serving.checks import requested
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler

@@ -14,7 +14,7 @@ from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import Loan
 from mlsim.parameters import CALIBRATED, check, one_number
-from mlsim.solvers.arrivals.asked import one_arrival
+from mlsim.solvers.arrivals.loaded import one_arrival
 from mlsim.solvers.calibrated import farthest, that_matter
 from mlsim.solvers.plan.options import (
     TOGETHER,

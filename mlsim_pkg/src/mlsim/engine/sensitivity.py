@@ -214,8 +214,7 @@ def _of_load(
     answer: Any, asked: Mapping[str, Any], result: str
 ) -> Iterator[tuple[str, float, Scaled, float]]:
     """Yield the rate, and what the service's device is; the same requests come each time."""
-    from mlsim.solvers.arrivals.asked import Loaded
-    from mlsim.solvers.arrivals.loaded import LoadedService
+    from mlsim.solvers.arrivals.loaded import Loaded, LoadedService
 
     loaded = answer.loaded
     if loaded.rate and "trace" not in asked:

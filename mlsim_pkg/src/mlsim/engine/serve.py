@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
@@ -11,20 +12,23 @@ from mlsim.parameters import check
 from mlsim.precision import Precision
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.checks import configured, requested
-from mlsim.solvers.serving.fit import Question, Row, question, rows
-from mlsim.solvers.serving.fit_report import as_table, assumptions
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
-from mlsim.systems.system import PrefillPool
-from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.steps import Offload, Parallelism, Speculation
+from mlsim.workloads.steps import SIZES, Offload, Parallelism, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     import pandas
+
+    from mlsim.solvers.serving.fit import Question, Row
+    from mlsim.systems.system import PrefillPool
+    from mlsim.workloads.adapters import LoRA
+
+
+_sizes = attrgetter(*SIZES)
 
 
 def serve(
@@ -207,8 +211,8 @@ def configuration(
     MlsimError
         As `serve`.
     """
-    for name, size in parallelism.sizes.items():
-        if type(size) is not int:
+    if {*map(type, _sizes(parallelism))} != {int}:
+        for name, size in parallelism.sizes.items():
             check(name, size)  # True equals 1, and is no size
     asked = (model, hardware, *kinds, parallelism, estimate, software, expert_imbalance)
     try:
@@ -306,6 +310,8 @@ def fit(
     >>> [name for name in table[table.feasible].precision]
     ['w4a16', 'w4a16, KV fp8']
     """
+    from mlsim.solvers.serving.fit import as_table, assumptions
+
     asked, made = fit_rows(
         model,
         hardware,
@@ -335,6 +341,8 @@ def fit_rows(
     reserve: float = 0.1,
 ) -> tuple[Question, list[Row]]:
     """Return what `fit` asks, and its rows, which need no library for tables."""
+    from mlsim.solvers.serving.fit import question, rows
+
     asked = question(
         model=resolve.transformer(model),
         hardware=resolve.hardware(hardware),

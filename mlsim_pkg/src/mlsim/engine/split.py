@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.solvers.question import Origin
 from mlsim.solvers.serving.checks import service
-from mlsim.solvers.serving.pools import Pools, pools_of
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.split import SplitServing
+from mlsim.solvers.serving.split import Pools, SplitServing, pools_of
 from mlsim.systems.system import PrefillPool, link_rate
 from mlsim.zoo import resolve
 

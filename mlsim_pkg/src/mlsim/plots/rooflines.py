@@ -25,8 +25,7 @@ from mlsim.profiling.diagnosis import Finding, Point, diagnose, points_of, witho
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
 from mlsim.profiling.roofs import ceilings_of, device_of, level_bandwidths, main_precision
 from mlsim.solvers.forward.profile import Profile, solve
-from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.step_profile import StepProfile
+from mlsim.solvers.serving.serving import Serving, StepProfile
 from mlsim.units import text, to_base
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, by_default, precision as find
 from mlsim.workloads.model import Released
+
+if TYPE_CHECKING:
+    from mlsim.workloads.steps import StepOperator
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
 WIDE = 16
@@ -106,6 +111,18 @@ class Formats:
             narrow = weights.bits < WIDE and wider.computes_as in device.compute.figures
             found[name] = wider if narrow else kept
         return found
+
+    def of_operators(
+        self, operators: Sequence[StepOperator], device: Device
+    ) -> tuple[Precision, ...]:
+        """Return the format in which each operator of a step computes."""
+        linear, attention, kept = self.computing(device)
+        own = {"attention": attention, "output": kept, "router": kept}
+        own_weights = self.computing_apart(device)
+        return tuple(
+            own_weights.get(each.name, own.get(each.kind, kept if each.unquantised else linear))
+            for each in operators
+        )
 
     def all_computing(self, device: Device) -> tuple[Precision, ...]:
         """Return all formats in which something computes."""

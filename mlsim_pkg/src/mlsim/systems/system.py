@@ -464,6 +464,10 @@ def placement(size: int, stride: int, node_devices: int) -> Placement:
     return Placement(members, size // members)
 
 
+# What the name of an exchange has added whose devices are on several nodes.
+BETWEEN = ", between nodes"
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Where the groups of a layout lie, and how many nodes that takes.

@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.lookup import between, chunk_time, inverse
-from mlsim.solvers.arrivals.reading import Reading
-from mlsim.solvers.arrivals.residents import Run
-from mlsim.solvers.arrivals.results import binding, results
-from mlsim.solvers.arrivals.simulate import simulate
+from mlsim.solvers.arrivals.loaded import binding, results
+from mlsim.solvers.arrivals.simulate import Run, simulate
+from mlsim.solvers.arrivals.split import Reader, Reading, Station, in_tandem
 from mlsim.solvers.arrivals.steady import Typical
-from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
-from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem
+from mlsim.solvers.arrivals.step_times import (
+    CHUNKS,
+    CONTEXTS,
+    StepTimes,
+    between,
+    chunk_time,
+    inverse,
+)
 from mlsim.systems.schedulers import scheduler
 from mlsim.workloads.requests import Requests
 

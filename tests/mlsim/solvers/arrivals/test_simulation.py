@@ -12,8 +12,7 @@ from traces import TRACES, own_step, requests_like, write
 
 from mlsim import Engine
 from mlsim.errors import UnknownNameError
-from mlsim.solvers.arrivals.lookup import between, chunk_time
-from mlsim.solvers.arrivals.step_times import step_times
+from mlsim.solvers.arrivals.step_times import between, chunk_time, step_times
 from mlsim.workloads import Speculation
 from mlsim.workloads.requests import Requests
 

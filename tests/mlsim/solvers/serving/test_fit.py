@@ -14,8 +14,7 @@ from refusals import answered
 from mlsim import Engine, Hardware, Models, System
 from mlsim.engine.serve import fit_rows
 from mlsim.errors import MissingLibraryError
-from mlsim.solvers.serving.fit import COLUMNS
-from mlsim.solvers.serving.fit_report import as_dict, as_text
+from mlsim.solvers.serving.fit import COLUMNS, as_dict, as_text
 from mlsim.units import held, text
 from mlsim.workloads.steps import Parallelism
 

@@ -10,7 +10,7 @@ from mlsim import Engine, Hardware
 from mlsim.hardware.device_calibration import expert_constants, state_constants
 from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
 from mlsim.software import software
-from mlsim.solvers.serving.scanned import STATE
+from mlsim.solvers.serving.measured_columns import STATE
 from mlsim.solvers.serving.serving import Serving
 
 LAYER = {"hidden": 4096.0, "width": 14336.0, "chosen": 2.0, "experts_of_layer": 8.0}

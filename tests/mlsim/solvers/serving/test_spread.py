@@ -12,8 +12,9 @@ from services import CHIP, by_hand, llama
 
 from mlsim import Engine, Hardware, Models, Systems
 from mlsim.errors import UnreachableError
-from mlsim.solvers.serving import levels
-from mlsim.solvers.serving.levels import columns, constants
+from mlsim.solvers.serving import measured_columns
+from mlsim.solvers.serving.measured_columns import constants
+from mlsim.solvers.serving.operators_table import spread_columns
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.link_calibration import exchange_or_roofline
@@ -126,7 +127,7 @@ def test_an_imbalance_that_cannot_be() -> None:
 def test_what_goes_round_and_what_is_chosen_by_the_row_of_each_operator() -> None:
     """Keys and values of 8 heads of 128, or queries and results of 32; nothing of other rows."""
     service = shared(4, prompt_tokens=1000).service
-    found = columns(service, tuple(service.table))
+    found = spread_columns(service, tuple(service.table))
     places = {each.name: at for at, each in enumerate(service.table)}
     ring = places["keys and values round the ring"]
     for name, elements in (("ring_cached_elements", 2048.0), ("ring_query_elements", 8192.0)):
@@ -135,7 +136,7 @@ def test_what_goes_round_and_what_is_chosen_by_the_row_of_each_operator() -> Non
         assert list(found[name]) == wanted
         assert service.known.origin(name) == f"{service.model.name}, from its attention"
     uneven = routed(1.5).service
-    share = columns(uneven, tuple(uneven.table))["routed_share"]
+    share = spread_columns(uneven, tuple(uneven.table))["routed_share"]
     chosen = ("experts", "tokens to their experts")
     assert list(share) == [float(each.name.startswith(chosen)) for each in uneven.table]
 
@@ -251,7 +252,7 @@ def test_an_exchange_between_nodes_is_as_a_librarys_between_as_many_devices(
         asked.append((group, name))
         return replace(inside, link_fraction=1.3)
 
-    monkeypatch.setattr(levels, "exchange_or_roofline", measured)
+    monkeypatch.setattr(measured_columns, "exchange_or_roofline", measured)
     for group, devices in ((2, 2), (32, 8)):
         found = constants(PAIR, replace(across, link_group=group), graph=True)
         assert (asked[-1], found.link_fraction) == ((devices, "all-reduce"), 1)

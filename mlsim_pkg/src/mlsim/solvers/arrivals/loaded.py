@@ -2,25 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.equations import arrivals
+from mlsim.equations.arrivals import path_time
+from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer, Report, plain
-from mlsim.solvers.arrivals.asked import Loaded
-from mlsim.solvers.arrivals.closed_forms import Steady
-from mlsim.solvers.arrivals.residents import Run
-from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, each_request, results
-from mlsim.solvers.arrivals.simulate import simulate
+from mlsim.solvers.arrivals.simulate import Run, simulate
+from mlsim.solvers.arrivals.steady import Steady, Typical
+from mlsim.solvers.arrivals.step_times import StepTimes, step_times
+from mlsim.solvers.calibrated import TENTH
 from mlsim.solvers.question import Known, Question, of_context
+from mlsim.solvers.serving.service import Service
+from mlsim.systems.schedulers import Scheduler
 from mlsim.units import text
 from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
     from mlsim.hardware.kernel_constants import Loan
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A question about a service under load.
+
+    Attributes
+    ----------
+    service
+        The model on its hardware, as `Engine.serve` sees it.
+    requests
+        What arrives, and when.
+    scheduler
+        How its engine puts steps together.
+    rate
+        Requests per second, or None where they don't come at a rate.
+    """
+
+    service: Service
+    requests: Requests
+    scheduler: Scheduler
+    rate: float | None = None
+
+    @property
+    def copies(self) -> int:
+        """Schedulers that share the requests: copies, and batches in flight in a pipeline."""
+        parallelism = self.service.parallelism
+        return parallelism.data * parallelism.pipeline
+
+    def of_software(self, name: str) -> float:
+        """Return what the program adds to the way of a request, 0 if no program is asked of."""
+        made_by = self.service.software
+        return made_by.value(name) if made_by else 0.0
+
+    def paths(self, requests: Requests) -> list[float]:
+        """Return how long each of some requests is on its way to the scheduler, in s."""
+        call, token = self.of_software("call_time"), self.of_software("tokenizing_time")
+        found: list[float] = path_time(call, requests.prompt_tokens, token).tolist()
+        return found
+
+    @cached_property
+    def times(self) -> StepTimes:
+        """How long steps take."""
+        whole = self.requests.prompt_tokens + self.requests.output_tokens
+        longest = int(whole.max())
+        if longest > self.service.model.context:
+            raise InvalidValueError(
+                f"a request of {longest:,} tokens (prompt and output) is longer than the context "
+                f"of {self.service.model.name}, {self.service.model.context:,}. Shorten it; a "
+                'distribution with an end, such as "uniform 100 900", has no long tail.'
+            )
+        return step_times(
+            self.service,
+            running=self.scheduler.running_limit,
+            tokens=self.scheduler.tokens_per_step,
+            longest=longest,
+            prompt=self.requests.mean_prompt,
+            shortest=int(self.requests.prompt_tokens.min()),
+        )
+
+    @cached_property
+    def typical(self) -> Typical:
+        """One copy and a request of the mean lengths."""
+        asked = self.requests
+        return Typical(
+            self.times,
+            asked.mean_prompt,
+            asked.mean_output,
+            self.scheduler,
+            prefix=asked.mean_prefix,
+            alike=asked.alike,
+            call_time=self.of_software("call_time"),
+            tokenizing_time=self.of_software("tokenizing_time"),
+        )
+
+
+def one_arrival(given: Mapping[str, Any]) -> str:
+    """Return which of several ways of arriving is given.
+
+    Raises
+    ------
+    WrongKindError
+        If none is, or several are.
+    """
+    found = [name for name, value in given.items() if value is not None]
+    if len(found) == 1:
+        return found[0]
+    ways = ", ".join(given)
+    have = "none" if not found else " and ".join(found)
+    raise WrongKindError(f"requests arrive in one way: give one of {ways}; given is {have}.")
+
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
+
+
+def each_request(runs: Sequence[tuple[Requests, Run]]) -> dict[str, Any]:
+    """Return the times of each request that counts, as arrays in s, by name."""
+    import numpy as np
+
+    columns = (np.concatenate(column) for column in zip(*map(_times, runs), strict=True))
+    return {name: values[~np.isnan(values)] for name, values in zip(TIMES, columns, strict=True)}
+
+
+def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
+    """Return the results of one or several copies, in base units, by name."""
+    import numpy as np
+
+    found: dict[str, float] = {}
+    for name, known in each_request(runs).items():
+        if not len(known):
+            continue
+        found[name] = float(known.mean())
+        for key, share in PERCENTILES.items():
+            found[f"{name}_{key}"] = float(np.quantile(known, share))
+    return found | _rates([run for _, run in runs])
+
+
+def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[str]:
+    """Return what held requests back for a tenth of the mean wait for a token, the longest first.
+
+    Of `running_limit`, `tokens_per_step` and `cache`, whatever had no room for those who waited.
+    """
+    held: dict[str, float] = {}
+    for _, run in runs:
+        for name, seconds in run.held.items():
+            held[name] = held.get(name, 0.0) + seconds
+    least = TENTH * first_token * sum(_answered(run) for _, run in runs)
+    return sorted((name for name in held if held[name] >= least), key=lambda each: -held[each])
+
+
+def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
+    """Return the times of those requests of one copy that count."""
+    import numpy as np
+
+    requests, run = pair
+    counted = slice(requests.settled, None)
+    arrived, first, ended = (
+        np.array(each)[counted] for each in (run.arrived, run.first, run.finished)
+    )
+    steps = arrivals.output_steps(requests.output_tokens[counted].astype(float), 1.0)
+    # Of those whom nobody follows to their end, what is seen counts.
+    first, ended = (np.where(each < 0, np.nan, each) for each in (first, ended))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # One token alone has no time between tokens.
+        between = np.where(steps > 0, (ended - first) / steps, np.nan)
+    return first - arrived, between, ended - arrived
+
+
+def _rates(runs: Sequence[Run]) -> dict[str, float]:
+    """Return what the service did as a whole, from its first request to its last token.
+
+    Of users who go on asking: from when it was in its usual state until nobody follows any more,
+    the mean of its copies.
+    """
+    answered = float(sum(map(_answered, runs)))
+    begun = [run.began for run in runs if run.began is not None]
+    if len(begun) == len(runs):
+        lasted = (sum(max(run.finished) for run in runs) - sum(begun)) / len(runs)
+    else:
+        lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
+    return {
+        "answered_requests": answered,
+        "run_span": lasted,
+        "request_rate": arrivals.request_rate(answered, lasted),
+        "output_throughput": arrivals.request_rate(sum(run.tokens for run in runs), lasted),
+        "running_requests": arrivals.observed_running_requests(
+            sum(run.running_time for run in runs), lasted
+        ),
+        "waiting_requests": arrivals.waiting_requests(
+            sum(run.waiting_time for run in runs), lasted
+        ),
+        "server_use": arrivals.server_use(sum(run.busy for run in runs) / len(runs), lasted),
+    }
+
+
+def _answered(run: Run) -> int:
+    """Return how many were answered in the time that counts."""
+    since = -1.0 if run.began is None else run.began
+    return sum(each > since for each in run.finished)
+
 
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
 # Times the closed form's first token from which a queue is worth a word.
@@ -141,7 +326,7 @@ class LoadedService(Answer):
         )
         known = Known().add(words, **found)
         most = loaded.typical.saturating()
-        known.add("closed form, all copies", saturation_rate=_times(most, loaded.copies))
+        known.add("closed form, all copies", saturation_rate=_saturation(most, loaded.copies))
         return Question(known, (), self._labels)
 
     def _labels(self) -> dict[str, str]:
@@ -300,5 +485,5 @@ _LIMITS = {
 }
 
 
-def _times(most: Question, copies: int) -> float:
+def _saturation(most: Question, copies: int) -> float:
     return float(most.value("saturation_rate")) * copies

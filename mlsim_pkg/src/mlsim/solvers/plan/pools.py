@@ -27,7 +27,7 @@ from mlsim.solvers.plan.options import (
     schedulers_in,
     token_prices,
 )
-from mlsim.solvers.serving.pools import transfer_bytes
+from mlsim.solvers.serving.split import transfer_bytes
 from mlsim.systems.schedulers import Scheduler
 
 # Numbers of prompts whose steps are timed, and shares of what saturates that are tried.

@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
-from mlsim.parameters import check, one_number, validate, validate_given
-from mlsim.software import Software
-from mlsim.solvers import calibrated
+from mlsim.parameters import CALIBRATED, check, one_number, validate, validate_given
 from mlsim.solvers.formats import Formats, formats
 from mlsim.solvers.question import Question, check_consistent, check_shares
-from mlsim.solvers.serving.levels import UNIFORM
+from mlsim.solvers.serving.operators_table import UNIFORM
 from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.solvers.serving.steps import equations_for, givable, step_question
 from mlsim.solvers.serving.switches import HOST_LINK, OFF, Switches
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import check_exchange, spread
-from mlsim.workloads.adapters import LoRA, adapted, check_adapters
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Offload, Parallelism, Speculation
+
+if TYPE_CHECKING:
+    from mlsim.software import Software
+    from mlsim.workloads.adapters import LoRA
 
 _ALONE = Parallelism()
 # What is asked for by number, beside the quantities that are given.
@@ -89,6 +90,10 @@ def configured(
     """
     check("estimate", estimate)
     _check_layout(parallelism, model, hardware)
+    if estimate == CALIBRATED or software is not None:
+        from mlsim.solvers.calibrated import software_of
+
+        software = software_of(software, estimate, "serve")
     return Service(
         model=model,
         device=hardware if isinstance(hardware, Device) else hardware.device,
@@ -96,7 +101,7 @@ def configured(
         parallelism=parallelism,
         formats=formats,
         estimate=estimate,
-        software=calibrated.software_of(software, estimate, "serve"),
+        software=software,
         expert_imbalance=check_imbalance(expert_imbalance, parallelism, model),
     )
 
@@ -236,12 +241,6 @@ def too_long(model: Transformer, tokens: float) -> str:
     )
 
 
-# Rates that are given of a device hold for the draft, too, which runs on it.
-_OF_DEVICE = (
-    *("peak_flops", "memory_bandwidth", "memory_capacity", "link_bandwidth"),
-    *calibrated.OF_DEVICE,
-    *calibrated.OF_LINK,
-)
 # Rows of a vocabulary's table are padded; more than this part of them is another vocabulary.
 _PADDING = 0.01
 
@@ -292,6 +291,10 @@ def _switched(
 
 
 def _adapters(asked: Any, made: Service) -> LoRA | None:
+    if asked is None:
+        return None
+    from mlsim.workloads.adapters import adapted, check_adapters
+
     adapters = check_adapters(asked)
     if adapters is None:
         return None
@@ -341,7 +344,7 @@ def _prefix_count(value: Any, share: Any) -> float | None:
     return float(check("prefix_count", value))
 
 
-def _host_link(offload: Offload | None, made: Service) -> Any:
+def _host_link(offload: Any, made: Service) -> Any:
     """Return the figure of the link to the host, where it is needed and not given."""
     if offload is None:
         return None
@@ -386,6 +389,12 @@ def _draft(speculation: Any, made: Service) -> Service | None:
     assert isinstance(model, Transformer)
     _check_pair(model, made)
     layout = layout if model.experts else replace(layout, expert=1)
+    # Rates that are given of a device hold for the draft, too, which runs on it.
+    names = {"peak_flops", "memory_bandwidth", "memory_capacity", "link_bandwidth"}
+    if made.calibrated:
+        from mlsim.solvers.calibrated import OF_DEVICE, OF_LINK
+
+        names.update(OF_DEVICE, OF_LINK)
     try:
         _check_layout(layout, model, made.system or made.device)
         found = replace(
@@ -394,7 +403,7 @@ def _draft(speculation: Any, made: Service) -> Service | None:
             formats=formats(speculation.precision, device=made.device, released=model.released),
             parallelism=layout,
             expert_imbalance=1.0,
-            given={name: value for name, value in made.given.items() if name in _OF_DEVICE},
+            given={name: value for name, value in made.given.items() if name in names},
         )
         _check_context(found)
     except InvalidValueError as error:

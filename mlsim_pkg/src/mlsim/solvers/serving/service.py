@@ -5,27 +5,136 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mlsim.equations import serving
 from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.hardware import Device
-from mlsim.hardware.device_calibration import Calibration
-from mlsim.hardware.kernel_constants import Loan, loans
 from mlsim.parameters import CALIBRATED
-from mlsim.software import Software
-from mlsim.solvers import calibrated
-from mlsim.solvers.calibrated import farthest, without_given
-from mlsim.solvers.formats import Formats
+from mlsim.solvers.formats import Formats, kept_bytes
 from mlsim.solvers.question import Known, of_context, of_device, of_hardware
-from mlsim.solvers.serving.known import known_of
-from mlsim.solvers.serving.levels import constants
-from mlsim.solvers.serving.operators_table import operators_table, variant_of
+from mlsim.solvers.serving.operators_table import (
+    UNIFORM,
+    link_origin,
+    operators_table,
+    variant_of,
+)
 from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import Cluster, System
-from mlsim.systems.link_calibration import ExchangeConstants
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import OperatorTable
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, OperatorTable
 from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator
+
+if TYPE_CHECKING:
+    from mlsim.hardware.device_calibration import Calibration
+    from mlsim.hardware.kernel_constants import Loan
+    from mlsim.precision import Precision
+    from mlsim.software import Software
+    from mlsim.systems.link_calibration import ExchangeConstants
+
+
+def known_of(service: Service) -> Known:
+    """Return all that no request changes, in base units, and the origins of the columns."""
+    known = Known().add("definition", tokens_per_step=1.0)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    _add_formats(known, service)
+    _add_model(known, service)
+    _add_device(known, service)
+    _add_layout(known, service)
+    if service.calibrated:
+        from mlsim.solvers.serving.measured_columns import add_measured
+
+        add_measured(known, service)
+    # Columns that are the same for all operators.
+    known.update(service.table.cache["uniform"])
+    return known
+
+
+def _add_formats(known: Known, service: Service) -> None:
+    def words(kind: str, chosen: Precision) -> str:
+        return f"{kind} in {chosen.name}: {chosen.bits:g} bits"
+
+    formats = service.formats
+    cache = words("KV cache", formats.kv_cache)
+    known.columns(words("weights", formats.weights), "bytes_per_parameter")
+    known.add(
+        words("activations", formats.activations), bytes_per_element=formats.activations.bytes
+    )
+    known.add(cache, bytes_per_cached_element=formats.kv_cache.bytes)
+
+
+def _add_model(known: Known, service: Service) -> None:
+    model, parallelism = service.model, service.parallelism
+    words = f"{model.name}, from its architecture ({model.source})"
+    operators = model.operators(parallelism)
+    live = "token_live_elements" if service.spread else "live_elements"
+    logits = serving.sharded_logits(float(model.vocabulary), parallelism.tensor)
+    known.add(
+        words,
+        model_cached_elements=float(model.model_cached_elements if model.decoder else 0),
+        **{live: float(max(operator.live_elements for operator in operators))},
+        logits=logits if model.output_layer else 0.0,
+    )
+    if model.experts:
+        experts = model.experts
+        known.add(words, experts=float(experts.count), experts_per_token=float(experts.per_token))
+    else:
+        known.add(words, expert_share=1.0)
+
+
+def _add_device(known: Known, service: Service) -> None:
+    device, system = service.device, service.system
+    known.add_memory(device)
+
+    def peak() -> str:
+        used = dict.fromkeys(service.formats.all_computing(device))
+        found = [device.compute.figure(each) for each in used]
+        if service.estimate == "bound":
+            found = [max(found, key=lambda figure: figure.si)]
+        return f"{device.name}: {'; or '.join(each.origin() for each in found)}"
+
+    known.columns(peak, "peak_flops")
+    if system:
+        known.columns(link_origin(system, service.table.operators), "link_bandwidth")
+        known.columns("sums in 16 bits or more; tokens as experts read them", _SENT)
+
+
+def _add_layout(known: Known, service: Service) -> None:
+    parallelism = service.parallelism
+    words = f"layout: {parallelism}"
+    known.add(
+        words,
+        data_parallel=float(parallelism.data),
+        pipeline_parallel=float(parallelism.pipeline),
+    )
+    if service.model.experts:
+        known.add(words, expert_replicas=float(parallelism.expert_replicas))
+    if service.spread:
+        _add_spread(known, service)
+    if not service.table.cache["sends"]:
+        known.add("definition", total_network_time=0.0)
+        kept = kept_bytes(service.formats.activations)
+        known.add("sums in 16 bits or more", bytes_per_sent_element=kept)
+
+
+def _add_spread(known: Known, service: Service) -> None:
+    """Add who shares a sequence, and how much more the busiest device has to do."""
+    parallelism, imbalance = service.parallelism, service.expert_imbalance
+    words = f"layout: {parallelism}"
+    known.add(words, context_parallel=float(parallelism.context))
+    known.columns(f"{service.model.name}, from its attention", "ring_cached_elements")
+    known.columns(f"{service.model.name}, from its attention", "ring_query_elements")
+    known.columns("definition: 1 for experts, and for sending to them", "routed_share")
+    if service.estimate == "bound":
+        known.add("the bound: all devices have as much to do", expert_imbalance=1.0)
+    elif imbalance == UNIFORM:
+        known.add(words, expert_parallel=float(parallelism.expert))
+    else:
+        known.add("given", expert_imbalance=float(imbalance))
+
+
+_SENT = "bytes_per_sent_element"
+
 
 # What a request says; all else that is known belongs to model, device and layout.
 ASKED = (
@@ -129,6 +238,8 @@ class Service(Suggesting):
         NotMeasuredError
             If there are no measurements of the device.
         """
+        from mlsim.solvers import calibrated
+
         names = (each.name for each in self.formats.all_computing(self.device))
         return calibrated.constants(self.device, names, self.given)
 
@@ -137,10 +248,13 @@ class Service(Suggesting):
         """Which constants were measured on other devices; of links also whether on none."""
         if not self.calibrated:
             return ()
+        from mlsim.hardware.kernel_constants import loans
+        from mlsim.solvers.calibrated import MAIN_OF_LINK, farthest, without_given
+
         lent = [loan for each in self.calibrations.values() for loan in each.loans]
         kinds = {"experts": self.table.cache["routed"], "state": self.table.cache["scanned"]}
         lent.extend(loans({name: each.kin for name, each in kinds.items() if each}))
-        if not set(calibrated.MAIN_OF_LINK) <= set(self.given):
+        if not set(MAIN_OF_LINK) <= set(self.given):
             for each in self.exchanges:
                 lent.extend(loans({"exchange": each.kin} if each.kin else {}))
         return farthest(without_given(lent, self.given))
@@ -151,6 +265,8 @@ class Service(Suggesting):
         sending = [each for each in self.table if each.link_group]
         if not self.system:
             return ()
+        from mlsim.solvers.serving.measured_columns import constants
+
         return tuple(constants(self.system, each, graph=self.in_graph) for each in sending)
 
     @property

@@ -15,7 +15,6 @@ from mlsim.equations import (
     Equation,
     Plan,
     equations_of,
-    kernels,
     plan,
     roofline,
     serving as counts,
@@ -24,7 +23,6 @@ from mlsim.equations import (
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
 from mlsim.parameters import CALIBRATED, validate
-from mlsim.solvers import calibrated
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switches import choose
@@ -53,14 +51,6 @@ _ROUTED_TOO = (
     *("routed_rows", "most_rows", "busiest_rows", "passed_rows"),
     *("expert_fill", "expert_pass_time"),
 )
-_EXPERTS = tuple(
-    each
-    for each in equations_of(kernels.EXPERT_KERNELS)
-    if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
-)
-
-# What states take as kernels of their own, where a prompt goes through them in chunks.
-_SCANNED = tuple(each for each in equations_of(kernels.STATE_KERNELS) if each.name != "state_time")
 
 SERVING = (
     *_SHARED,
@@ -109,6 +99,9 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
     }
     candidates = SERVING
     if CALIBRATED in variant:
+        from mlsim.equations import kernels
+        from mlsim.solvers import calibrated
+
         terms = {name: name in variant for name in ("hosted", "unfused", "worked", "ahead")}
         chosen |= calibrated.chosen(sends=sends, network=False, **terms)
         candidates = (*SERVING, *calibrated.EQUATIONS)
@@ -123,10 +116,14 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         candidates = (*candidates, *SPREAD)
     if "scanned" in variant:
         chosen["memory_time"] = "scanned_memory_time"
-        candidates = (*candidates, *_SCANNED)
+        # What states take as kernels of their own, where a prompt goes through them in chunks.
+        states = equations_of(kernels.STATE_KERNELS)
+        candidates = (*candidates, *(each for each in states if each.name != "state_time"))
     if "routed" in variant:
         chosen |= _ROUTED
-        candidates = (*candidates, *_EXPERTS)
+        own = (*_ROUTED.values(), *_ROUTED_TOO)
+        experts = equations_of(kernels.EXPERT_KERNELS)
+        candidates = (*candidates, *(each for each in experts if each.name in own))
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 
@@ -406,16 +403,11 @@ SERVING_GIVABLE = (
     ),
 )
 
-# The calibrated estimate has more of it.
-CALIBRATED_GIVABLE = (
-    *SERVING_GIVABLE,
-    *calibrated.OF_DEVICE,
-    *calibrated.OF_LINK,
-    "waves",
-    "filled_share",
-)
-
 
 def givable(estimate: str) -> tuple[str, ...]:
     """Return what a caller may give of an estimate."""
-    return CALIBRATED_GIVABLE if estimate == CALIBRATED else SERVING_GIVABLE
+    if estimate != CALIBRATED:
+        return SERVING_GIVABLE
+    from mlsim.solvers.calibrated import OF_DEVICE, OF_LINK
+
+    return (*SERVING_GIVABLE, *OF_DEVICE, *OF_LINK, "waves", "filled_share")

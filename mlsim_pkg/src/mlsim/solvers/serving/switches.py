@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, equations_of, switches as equations
 from mlsim.solvers.question import Known
-from mlsim.workloads.adapters import LoRA, adapter_operators
 from mlsim.workloads.steps import Offload, Parallelism, Speculation, StepOperator
 
 if TYPE_CHECKING:
     from mlsim.records import Figure
     from mlsim.solvers.serving.service import Service
+    from mlsim.workloads.adapters import LoRA
     from mlsim.workloads.language import Transformer
 
 
@@ -147,6 +147,8 @@ class Switches:
             operators = tuple(each.scoring(self.scored) for each in operators)
         if self.adapters is None:
             return operators, {}
+        from mlsim.workloads.adapters import adapter_operators
+
         rows = adapter_operators(model, self.adapters, self.adapter_count, layout)
         sizes = {each.name: size for each, size in rows}
         return (*operators, *(each for each, _ in rows)), sizes
