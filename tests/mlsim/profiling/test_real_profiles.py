@@ -94,6 +94,15 @@ def test_a_trace_gives_times_copies_launches_and_how_busy_the_device_was() -> No
     assert alone.activity == ()
 
 
+def test_a_full_set_of_an_h100_has_units_gaps_and_shares_below_zero() -> None:
+    """Counts "thread", says "no data", and the least of all units is -0.16 %: product 2 x 4096^3."""
+    found = read_profile(Path(__file__).parents[2] / "fixtures/profiles/h100_ncu_raw_full_set.csv")
+    product = found.kernel("nvjet_sm90")
+    assert product.flops.si == 2 * 2 * 4096**3
+    assert product.time.si == pytest.approx(429.984e-6)
+    assert found.device_name == "NVIDIA H100 80GB HBM3"
+
+
 @needs_reference
 def test_files_of_a_b200_have_time_alone() -> None:
     for name, launches, nanoseconds in (

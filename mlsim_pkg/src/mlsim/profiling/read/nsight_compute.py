@@ -244,9 +244,14 @@ def _start(row: Row, locale: Locale) -> Launch:
 def _kept(metric: str) -> bool:
     """Whether a metric says anything that a profile holds."""
     base, _, roll = metric.partition(".")
-    if metric in FACTS or "pipe_tensor" in base:
+    if metric in FACTS:
         return True
-    if roll.startswith(("min", "max")) or "pct" in roll or "peak_sustained" in metric:
+    # The least of units is below zero where counts of two passes are set off against each other.
+    if roll.startswith(("min", "max")):
+        return False
+    if "pipe_tensor" in base:
+        return True
+    if "pct" in roll or "peak_sustained" in metric:
         return False
     return bool(_KEPT.search(base))
 

@@ -252,7 +252,7 @@ def _encoding(head: bytes) -> str:
 
 # What stands for "no value".
 ABSENT = frozenset(
-    {"", "-", "--", "n/a", "na", "nan", "none", "null", "(!) n/a", "<not supported>"}
+    {"", "-", "--", "n/a", "na", "nan", "none", "null", "(!) n/a", "<not supported>", "no data"}
     | {"<not counted>", "(!) nan", "-nan", "inf", "-inf", "infinity"}
 )
 _SPACES = " \u00a0\u202f\u2009'’"
@@ -379,7 +379,10 @@ _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _SECONDS = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12}
 _SECOND_WORDS = ("seconds", "second", "secs", "sec", "s")
 _BYTE_WORDS = ("bytes", "byte", "B")
-_COUNT_WORDS = ("inst", "op", "ops", "cycle", "cycles", "sector", "sectors", "request", "warp")
+_COUNT_WORDS = (
+    *("inst", "op", "ops", "cycle", "cycles", "sector", "sectors", "request", "warp"),
+    *("thread", "block", "branches", "cluster", "pass", "register", "sample", "SM"),
+)
 
 
 @lru_cache(maxsize=256)
