@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.bands import KIND, SpeedBand, band as find_band, lent as find_lent
 from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited
 from mlsim.engine.serve import switched
@@ -37,6 +37,7 @@ from mlsim.workloads.steps import Offload, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
+    from mlsim.engine.bands import SpeedBand
     from mlsim.values.kinds import Quantity
 
 
@@ -192,7 +193,7 @@ def plan(
         lost = [each for each in here if isinstance(each, Refused)]
         if hardware is not None and lost and len(lost) == len(here):
             left_out[where.name] = nearest_of(lost)
-    known = find_band("decode", "latency_s", estimate)
+    known = _bands().band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least, known.words) if known else None
     if known and estimate == CALIBRATED:
         found = [_marked(each, goals, known) for each in found]
@@ -282,6 +283,11 @@ def _pue(value: Any) -> float:
     return found
 
 
+def _bands() -> Any:
+    """Return what says how right predictions are: the one door of a plan to published rows."""
+    return import_module("mlsim.engine.bands")
+
+
 def _marked(found: Option | Refused, goals: Goals, known: SpeedBand) -> Option | Refused:
     """Return an option with its borrowed constants, and what it takes at the slow edge."""
     if isinstance(found, Refused):
@@ -296,7 +302,7 @@ def _marked(found: Option | Refused, goals: Goals, known: SpeedBand) -> Option |
     if not lent:
         return found
     loans = farthest(lent)
-    slower = 1 / find_lent(KIND["decode"], (known.least, known.most), loans).least
+    slower = 1 / _bands().lent("generation", (known.least, known.most), loans).least
     return replace(found, loans=loans, slower=slower, slow=slowed(found, goals, slower))
 
 
