@@ -46,14 +46,14 @@ from mlsim.records import DATA, KINDS, Figure
 from mlsim.records.references import references
 from mlsim.zoo.resolve import hardware, model
 from mlsim.zoo.review.file_report import validate_file
-from mlsim.zoo.review.infrastructure_rules import (
+from mlsim.zoo.review.rules import (
+    checks_of,
     idle_power,
     manufacturing,
     overheads,
     reported_emissions,
     whole_power,
 )
-from mlsim.zoo.review.rules import checks_of
 
 DATA_FILES = DATA / "infrastructure"
 PLACES: list[Place] = [*Grids, *DataCentres, *Regions]

@@ -12,7 +12,7 @@ from faults import good, unnoticed
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware.device import load_device
 from mlsim.records import Figure, given, tables
-from mlsim.records.rows import Published
+from mlsim.records.tables import Published
 from mlsim.workloads.model_files import load_model
 
 GOOD, MODEL = good("device.toml"), good("network.toml")

@@ -20,8 +20,7 @@ from mlsim.systems import PrefillPool
 from mlsim.units import factor
 from mlsim.values import counts
 from mlsim.values.attributes import count, result
-from mlsim.values.kinds import Quantity
-from mlsim.values.plain import Plain
+from mlsim.values.kinds import Plain, Quantity
 from mlsim.workloads import Speculation
 from mlsim_book.docstrings import reference
 
@@ -170,7 +169,7 @@ def test_an_index_is_no_name() -> None:
 TYPED = """
 from mlsim import Engine, Hardware, given
 from mlsim.values.kinds import Quantity
-from mlsim.values.plain import Plain
+from mlsim.values.kinds import Plain
 
 profile = Engine.solve(model="ResNet50", hardware="A100")
 time: Quantity = profile.latency

@@ -16,8 +16,7 @@ from mlsim import Engine, Hardware, given
 from mlsim.errors import InvalidValueError, MlsimError, UnitError
 from mlsim.units import BEYOND_PREFIXES
 from mlsim.values import Origin, as_share, counts, of_base, quantity, registry, scaled
-from mlsim.values.kinds import Quantity
-from mlsim.values.plain import Plain
+from mlsim.values.kinds import Plain, Quantity
 
 A, B, C, D = (given(n, name) for n, name in ((8, "a"), (2, "b"), (3, "c"), (4, "d")))
 TIME, ANOTHER = given("60 ms", "t"), given("0.02 s", "u")

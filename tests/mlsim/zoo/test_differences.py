@@ -11,7 +11,7 @@ import pytest
 from mlsim.cli.command import main
 from mlsim.errors import DataFileError
 from mlsim.records import DATA
-from mlsim.zoo.differences import as_text, differences
+from mlsim.zoo.catalogue import differences, differences_as_text as as_text
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ from mlsim import Engine
 from mlsim.errors import DataFileError, UnknownNameError, WrongKindError
 from mlsim.records import DATA
 from mlsim.zoo import resolve
-from mlsim.zoo.aliases import aliases, software
-from mlsim.zoo.spaces import Hardware, Models, Systems
-from mlsim.zoo.written import Board, board, plain
+from mlsim.zoo.spaces import Board, Hardware, Models, Systems, aliases, board, plain, software
 
 FINDERS = (resolve.device, resolve.hardware, resolve.cluster)
 
@@ -120,7 +118,7 @@ def test_a_name_says_its_chip_form_and_memory() -> None:
 def test_each_alias_leads_to_the_zoo_which_does_not_understand_it_without(monkeypatch) -> None:
     """A line that the resolver does not need is one that nobody would keep up."""
     every = dict(aliases())
-    monkeypatch.setattr("mlsim.zoo.aliases.find", lambda *_: None)
+    monkeypatch.setattr("mlsim.zoo.spaces.find", lambda *_: None)
     for group, space in {"devices": Hardware, "systems": Systems, "models": Models}.items():
         for name, alias in every[group].items():
             assert space.get(alias.key), name

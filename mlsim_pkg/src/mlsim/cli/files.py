@@ -126,13 +126,15 @@ def _zoo_check(options: argparse.Namespace, files: list[str]) -> str:
 
 
 def _zoo_diff(options: argparse.Namespace, folders: list[str]) -> str:
-    from mlsim.zoo import differences
+    from mlsim.zoo import catalogue
 
     if len(folders) != 2:
         raise InvalidValueError(
             f"zoo diff needs two folders of data files, not {len(folders)}: mlsim zoo diff OLD NEW"
         )
-    found = differences.differences(*folders)
+    found = catalogue.differences(*folders)
     return (
-        as_json([each.as_dict() for each in found]) if options.json else differences.as_text(found)
+        as_json([each.as_dict() for each in found])
+        if options.json
+        else catalogue.differences_as_text(found)
     )

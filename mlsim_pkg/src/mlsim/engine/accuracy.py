@@ -29,8 +29,7 @@ from mlsim.values import Origin, of_base
 from mlsim.zoo import spaces
 
 if TYPE_CHECKING:
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
 
 
 ESTIMATES = ("bound", "roofline", "calibrated")

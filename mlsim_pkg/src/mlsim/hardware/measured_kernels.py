@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
-from mlsim.records.rows import Published
-from mlsim.records.tables import count, positive, read
+from mlsim.records.tables import Published, count, positive, read
 from mlsim.units import factor
 from mlsim.values import literal, quantity
 

@@ -22,7 +22,7 @@ from mlsim.records.tables import count, positive, read
 from mlsim.values import given
 
 if TYPE_CHECKING:
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain
 
 PATH = DATA / "machines" / "processors.csv"
 # What each quantity is counted in.

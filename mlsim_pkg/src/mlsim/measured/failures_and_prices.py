@@ -14,7 +14,7 @@ from mlsim.errors import DataFileError, unknown_name
 from mlsim.hardware import Device
 from mlsim.measured.tables import FOLDER, LANGUAGE_MODEL, Quoted, Table, one_of
 from mlsim.records import DATA
-from mlsim.records.rows import Published
+from mlsim.records.tables import Published
 from mlsim.units import to_base
 from mlsim.values import Origin, literal, of_base
 from mlsim.workloads.model import Model

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas
 
     from mlsim.hardware import Device
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain
 
 
 # Formats of 16 bits in which models are trained; a device may have a peak for one alone.

@@ -43,8 +43,7 @@ from mlsim.values import Origin, of_base
 from mlsim.zoo import resolve, spaces
 
 if TYPE_CHECKING:
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
 
 
 COLUMNS = ("kind", "path", "engine", "version", "kernel", "fitted", "shape", "microseconds")

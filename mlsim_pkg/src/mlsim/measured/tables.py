@@ -18,8 +18,7 @@ from typing import Any, Generic, TypeVar
 from mlsim.errors import DataFileError, nearest, unknown_name
 from mlsim.precision import precision, recorded
 from mlsim.records import DATA
-from mlsim.records.rows import Published
-from mlsim.records.tables import Named, count, positive, read
+from mlsim.records.tables import Named, Published, count, positive, read
 from mlsim.zoo import resolve, spaces
 
 FOLDER = DATA / "measurements"

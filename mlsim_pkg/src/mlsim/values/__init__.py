@@ -29,8 +29,7 @@ from mlsim.values.origins import Computed, Origin, literal
 if TYPE_CHECKING:
     from pint import UnitRegistry
 
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
 
 __all__ = [
     "KINDS",
@@ -52,7 +51,7 @@ KINDS: set[type] = set()
 @cache
 def registry() -> UnitRegistry[Any]:
     """Return the registry, made on the first call (which imports Pint)."""
-    from mlsim.values.plain import make_registry
+    from mlsim.values.kinds import make_registry
 
     made = make_registry(DEFINITIONS.strip().splitlines())
     KINDS.update((made.Quantity, made.Quantity._plain))

@@ -13,7 +13,7 @@ from mlsim.hardware.device import Device, load_device
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo import spaces
-from mlsim.zoo.written import is_hub_id, is_instance, unquantized
+from mlsim.zoo.spaces import is_hub_id, is_instance, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System

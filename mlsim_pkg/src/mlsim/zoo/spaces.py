@@ -14,8 +14,9 @@ A layer's code is imported when the first of its files is read.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,230 @@ from mlsim.errors import (
     unknown_name,
 )
 from mlsim.records import DATA
-from mlsim.zoo.written import Board, bare, board, family_of, plain, shorter, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
-    from mlsim.zoo.aliases import Alias
+
+
+def plain(text: str) -> str:
+    """Return a name as it is compared: case, spaces, dots, dashes and underscores don't count."""
+    return re.sub(r"[\s._-]", "", text.lower())
+
+
+# Words of a device's name that tell none from another: makers, brands, kinds of memory.
+_SAID_BY_ALL = frozenset(
+    (
+        *("nvidia", "amd", "intel", "google", "apple", "aws", "amazon", "qualcomm"),
+        *("geforce", "tesla", "instinct", "radeon", "gpu", "gpus", "graphics", "accelerator"),
+        *("tensor", "core", "card", "r", "tm", "generation", "oam", "one", "the"),
+        *("hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"),
+    )
+)
+_MEMORY = re.compile(r"(?<![a-z0-9.])(\d+) ?gi?b?(?![a-z0-9])")
+_FORM = re.compile(r"(?<![a-z])(?:(sxm)\d?|(pcie|pci-e|pci express)|(nvl))(?![a-z0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """What a device's name says: its chip, its form, and its GB of memory; "" and 0 if not."""
+
+    chip: str
+    form: str = ""
+    memory: int = 0
+
+    def means(self, other: Board) -> bool:
+        """Tell whether all that this name says is true of another board."""
+        return (
+            self.chip == other.chip
+            and self.form in ("", other.form)
+            and self.memory in (0, other.memory)
+        )
+
+
+def board(name: str) -> Board:
+    """Read the name of a device.
+
+    What stands after a comma or in parentheses only explains.
+
+    >>> board("NVIDIA GeForce RTX 4090"), board("Tesla T4").chip
+    (Board(chip='rtx4090', form='', memory=0), 't4')
+    >>> board("H100 PCI-E 80G")
+    Board(chip='h100', form='pcie', memory=80)
+    """
+    text = re.sub(r"\((?:r|tm)\)", " ", name.lower().replace("_", " "))
+    text = re.split(r"[(,]", text)[0]
+    memory, form = _MEMORY.search(text), _FORM.search(text)
+    rest = _FORM.sub(" ", _MEMORY.sub(" ", text))
+    words = [each for each in re.split(r"[\s-]+", rest) if each and each not in _SAID_BY_ALL]
+    kind = next((each for each in form.groups() if each), "") if form else ""
+    return Board(
+        chip="".join(words),
+        form="pcie" if kind.startswith("pci") else kind,
+        memory=int(memory[1]) if memory else 0,
+    )
+
+
+def bare(name: str) -> str:
+    """Return a device's name without the words that all of its kind have.
+
+    >>> bare("NVIDIA GB10")
+    'GB10'
+    """
+    return " ".join(each for each in name.split() if each.lower() not in _SAID_BY_ALL)
+
+
+# How a checkpoint was trained further, which changes no count.
+_TRAINED = re.compile(
+    r"(?:[-_ ](?:instruct|chat|hf|it|base|pt|preview|uncased|cased|v0\.1|tokenizer))$",
+    re.IGNORECASE,
+)
+# A checkpoint that is kept in other formats than the model's own.
+_QUANTIZED = re.compile(
+    r"[-_ .](?:fp8|fp4|nvfp4|mxfp4|int[48]|awq|gptq|gguf|bnb|[48]bit|w\d+a\d+|quantized)"
+    r"(?:[-_ .].*)?$",
+    re.IGNORECASE,
+)
+_OWNER = re.compile(r"^[\w-][\w.-]*/(?=[^/]+$)")
+_FAMILY = re.compile(r"([a-z]*)(?:[-_ ]?v?(\d+)(?![\da-z]))?", re.IGNORECASE)
+_MAKER = re.compile(r"^(?:meta|nvidia)[-_ ](?=llama|nemotron)", re.IGNORECASE)
+
+
+def is_hub_id(name: str) -> bool:
+    """Tell whether a name is written as a hub of models writes it: an owner, a slash, a model.
+
+    >>> is_hub_id("Qwen/Qwen2.5-7B-Instruct"), is_hub_id("./folder/model")
+    (True, False)
+    """
+    return bool(_OWNER.match(name))
+
+
+def shorter(name: str) -> Iterator[str]:
+    """Yield the name of a checkpoint without its owner, then without how it was trained further.
+
+    >>> list(shorter("meta-llama/Llama-2-7b-chat-hf"))
+    ['Llama-2-7b-chat-hf', 'Llama-2-7b-chat', 'Llama-2-7b']
+    """
+    for before in (_OWNER, _MAKER):
+        if (fewer := before.sub("", name)) != name:
+            yield (name := fewer)
+    while (fewer := _TRAINED.sub("", name)) != name:
+        yield (name := fewer)
+
+
+def family_of(name: str) -> tuple[str, str]:
+    """Return the family of a model's name, and its generation; "" where it says none.
+
+    >>> family_of("Llama-3.2-1B"), family_of("GPT_OSS_120B"), family_of("BERT_Base")
+    (('llama', '3'), ('gpt', ''), ('bert', ''))
+    """
+    family, generation = _FAMILY.findall(name)[0]
+    return family.lower(), generation
+
+
+def unquantized(name: str) -> str:
+    """Return the name of the checkpoint that a quantized one was made of; "" of another one.
+
+    >>> unquantized("Qwen2.5-7B-Instruct-AWQ"), unquantized("Qwen2.5-7B")
+    ('Qwen2.5-7B-Instruct', '')
+    """
+    found = _QUANTIZED.sub("", name)
+    return "" if found == name else found
+
+
+# p5.48xlarge, a3-highgpu-8g, Standard_ND96isr_H100_v5.
+_INSTANCE = re.compile(
+    r"[a-z]\w*(?:-\w+)?\.(?:\d*x?large|metal)|[a-z]\d+\w*-\w+-\d+g?|(?:standard_)?n[cdv]\d+\w*_v\d+",
+    re.IGNORECASE,
+)
+
+
+def is_instance(name: str) -> bool:
+    """Tell whether a name is that of a machine which a cloud rents.
+
+    >>> is_instance("p5.48xlarge"), is_instance("a3-highgpu-8g"), is_instance("H100-80GB")
+    (True, True, False)
+    """
+    return bool(_INSTANCE.fullmatch(name))
+
+
+FILE = DATA / "aliases.toml"
+GROUPS = ("devices", "systems", "models", "software")
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """What a name stands for, and in what the two differ ("" if in nothing)."""
+
+    key: str
+    note: str = ""
+
+
+@cache
+def aliases(path: Path = FILE) -> Mapping[str, Mapping[str, Alias]]:
+    """Return the aliases of each group, by their plain names.
+
+    Raises
+    ------
+    DataFileError
+        If a name stands twice, spelled alike or not, or an entry is no alias; says which.
+
+    >>> aliases()["models"]["olmo17b"].key
+    'OLMo_7B'
+    """
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataFileError(f"{path}: {error}.") from None
+    unknown = sorted(read.keys() - set(GROUPS))
+    if unknown:
+        raise DataFileError(f"{path}: no group is called {unknown[0]!r}. {', '.join(GROUPS)} are.")
+    return {group: _group(path, group, read.get(group, {})) for group in GROUPS}
+
+
+def _group(path: Path, group: str, entries: Mapping[str, Any]) -> dict[str, Alias]:
+    found: dict[str, Alias] = {}
+    spelled: dict[str, str] = {}
+    for name, entry in entries.items():
+        if plain(name) in found:
+            raise DataFileError(
+                f"{path}: {group} has {name!r} twice, first as {spelled[plain(name)]!r}: "
+                "keep one of them."
+            )
+        found[plain(name)], spelled[plain(name)] = _alias(path, name, entry), name
+    return found
+
+
+def _alias(path: Path, name: str, entry: Any) -> Alias:
+    if isinstance(entry, str):
+        return Alias(entry)
+    texts = isinstance(entry, dict) and all(isinstance(each, str) for each in entry.values())
+    if not texts or not {"key"} <= entry.keys() <= {"key", "note"}:
+        raise DataFileError(f"{path}: {name!r} must be a name, or a table with a key and a note.")
+    return Alias(**entry)
+
+
+def find(group: str, name: str) -> Alias | None:
+    """Return what a name stands for, if it is an alias.
+
+    >>> find("devices", "GB10").key, find("devices", "T4")
+    ('Workstation.DGXSpark', None)
+    """
+    return aliases()[group].get(plain(name)) if group else None
+
+
+def software(name: str) -> Alias:
+    """Return the class of software of a name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such class; names those that there are.
+    """
+    found = aliases()["software"].get(plain(name))
+    if found is None:
+        raise unknown_name("class of software", name, aliases()["software"])
+    return found
+
 
 # The group of aliases that belongs to a namespace.
 _GROUPS = {"Models": "models", "Hardware": "devices", "Systems": "systems"}
@@ -191,9 +411,8 @@ class Namespace:
 
     def _alias(self, name: str) -> Alias | None:
         # Names of ours, which most are, need no file of aliases.
-        from mlsim.zoo import aliases
 
-        return aliases.find(self._group, name)
+        return find(self._group, name)
 
     def knows(self, name: str) -> bool:
         """Tell whether a name is of something here, in whatever way it is written."""

@@ -25,7 +25,7 @@ from mlsim.engine.predict import (
 )
 from mlsim.engine.predict.case import READ
 from mlsim.errors import InvalidValueError
-from mlsim.zoo.written import plain
+from mlsim.zoo.spaces import plain
 
 PRODUCT = {"case_id": "p", "kind": "gemm", "metric_kind": "kernel_time_s"}
 PRODUCT |= {"device": "A100-80", "a_dtype": "fp16", "extra": '{"M": 4096, "N": 4096, "K": 4096}'}

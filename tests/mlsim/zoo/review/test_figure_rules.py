@@ -11,7 +11,7 @@ from mlsim import CloudOperators, Clusters, DataCentres, Embodied, Hardware, Mod
 from mlsim.records import Figure
 from mlsim.units import factor
 from mlsim.workloads.announced_models import announced
-from mlsim.zoo.review.figure_rules import quotes, scales
+from mlsim.zoo.review.second_readings import quotes, scales
 
 ZOO = (*Hardware, *Systems, *Clusters, *Models, *announced())
 PLACES = (*DataCentres, *CloudOperators, *Embodied)

@@ -20,8 +20,8 @@ from mlsim.errors import InvalidValueError, MlsimError, NotMeasuredError, neares
 from mlsim.records.tables import given_text
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.zoo import aliases
-from mlsim.zoo.written import plain
+from mlsim.zoo import spaces
+from mlsim.zoo.spaces import plain
 
 NEEDED = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 # A table of architectures says nothing of the longest sequence; a case does.
@@ -246,7 +246,7 @@ def _question(case: Case) -> Question:
 def _software(case: Case) -> None:
     name = case.text("sw_class")
     if name:
-        case.note(aliases.software(name).note)
+        case.note(spaces.software(name).note)
 
 
 def _best(case: Case, question: Question) -> tuple[Any, str]:

@@ -15,8 +15,8 @@ from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS, precision as find_precision
 from mlsim.software import narrower
 from mlsim.systems import Cluster, System
-from mlsim.zoo import aliases, resolve, spaces
-from mlsim.zoo.written import is_hub_id, plain
+from mlsim.zoo import resolve, spaces
+from mlsim.zoo.spaces import is_hub_id, plain
 
 if TYPE_CHECKING:
     from mlsim.hardware.kernel_constants import Loan
@@ -142,7 +142,7 @@ class Case:
         name = self.text("device")
         if not name:
             raise InvalidValueError("device is empty: no device is named.")
-        if alias := aliases.find("devices", name):
+        if alias := spaces.find("devices", name):
             self.note(alias.note)
         try:
             return _device(alias.key if alias else name)
@@ -159,7 +159,7 @@ class Case:
         name = self.text("model")
         if not name:
             raise InvalidValueError("model is empty: no model is named.")
-        alias = aliases.find("models", name)
+        alias = spaces.find("models", name)
         try:
             found = _model(alias.key if alias else name)
         except UnknownNameError:
@@ -185,7 +185,7 @@ class Case:
         if estimate != "calibrated":
             return {}
         name = self.text("sw_class")
-        found = aliases.software(name).key if name else usual
+        found = spaces.software(name).key if name else usual
         return {"software": narrower(found, self.text("software"))}
 
     @property

@@ -37,8 +37,7 @@ from mlsim.units import MEMORY, held, text
 from mlsim.values import Origin, of_base
 
 if TYPE_CHECKING:
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
 
 
 IMPOSSIBLE, POSSIBLE, PLAUSIBLE = "impossible", "possible", "plausible"

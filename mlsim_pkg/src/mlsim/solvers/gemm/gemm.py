@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     from mlsim.hardware.device import Device
     from mlsim.solvers.explain import Explanation
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
 
 
 # Sizes are tried up to this, one multiple of the block of scales after the other.

@@ -45,8 +45,7 @@ from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.solvers.load import Load
-    from mlsim.values.kinds import Quantity
-    from mlsim.values.plain import Plain
+    from mlsim.values.kinds import Plain, Quantity
     from mlsim.workloads.language import Transformer
 
 # What is not given, and how it would be.
