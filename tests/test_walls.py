@@ -84,6 +84,34 @@ def test_no_import_runs_back_up(package: str) -> None:
     assert opened == {each for each in DOORS if each[0].startswith(f"{package}.")}
 
 
+# What a browser loads is the core: all but readers of configurations and modules, measurements,
+# predictions scored by them, pictures and the command.
+OUTER = re.compile(
+    r"mlsim\.(workloads\.(huggingface|pytorch)|profiling|measured|plots|display|cli"
+    r"|engine\.(predict|accuracy|bands|calibrate))\b"
+)
+# Where the core opens a door to an outer room, when somebody asks for what is there.
+CORE_DOORS = {
+    *("mlsim", "mlsim.engine", "mlsim.engine.anatomy", "mlsim.engine.footprint"),
+    *("mlsim.engine.layouts", "mlsim.engine.plan", "mlsim.values.kinds", "mlsim.zoo.resolve"),
+    "mlsim.zoo.review.file_report",
+}
+
+
+def test_the_core_reaches_outer_rooms_by_named_doors_alone_and_late() -> None:
+    doors, at_once = set(), []
+    for name, path in files("mlsim").items():
+        if OUTER.match(name):
+            continue
+        doors |= {name for target, _ in targets(path, "mlsim") if OUTER.match(target)}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                full = [f"{node.module}.{each.name}" for each in node.names]
+                at_once += [f"{name} imports {each}" for each in full if OUTER.match(each)]
+    assert at_once == []
+    assert doors == CORE_DOORS
+
+
 def test_the_exercises_need_nothing_installed() -> None:
     used = {
         name.split(".")[0]

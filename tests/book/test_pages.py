@@ -135,7 +135,7 @@ class Pot:
 
 
 def test_reference_of_a_class():
-    """`Profile` has `value` of `Answer`, and `report` of its own."""
+    """`Profile` has `value` of `Answer`, and `report` of what is written by a form."""
     text = reference("Pot", Pot, prefix="kettle")
     begin = "## Pot {#kettle-pot}\n\nA pot, such as Pot(2).\n\n```python\nPot(cups: int"
     assert text.startswith(begin)
@@ -150,8 +150,8 @@ def test_reference_of_a_class():
     assert signature("pour", Pot.pour) == "pour(*cups: int, into: Pot) -> None"
     assert signature("Pot", Pot) == "Pot(cups: int = 1, *, lid: str | None = None)"
     written = reference("Profile", mlsim.Profile)
-    (line,) = (each for each in written.split("\n\n") if each.startswith("As any"))
-    assert line.startswith("As any [`Answer`](#api-answer), it also has ")
-    assert {"`value`", "`feasible`"} <= set(re.findall("`[a-z_]+`", line))
-    assert "`report`" not in line
+    lines = re.findall(r"As any \[`(\w+)`\]\(#api-\w+\), it also has (.+)\.", written)
+    of = {base: set(re.findall("`([a-z_]+)`", names)) for base, names in lines}
+    assert {"value", "feasible"} <= of["Answer"]
+    assert of["Written"] == {"report"}
     assert "As any" not in reference("Device", mlsim.Device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,6 @@ from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.language import graph as graph_of
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.pytorch import ModuleNetwork, is_module, load_module
 from mlsim.zoo import resolve
 
 
@@ -88,7 +88,7 @@ def anatomy(
     # Who trains a language model lets it guess after each token, who reads a prompt once.
     found, graph = _graph(model, shape, tokens, example, all_logits=check("training", training))
     if precision is None:
-        precision = found.precision if isinstance(found, ModuleNetwork) else "fp32"
+        precision = getattr(found, "precision", "fp32")
     check("estimate", estimate)
     if isinstance(batch_size, (list, tuple, range)):
         raise InvalidValueError(f"an anatomy has one batch_size, not several: {batch_size!r}.")
@@ -110,10 +110,13 @@ def _graph(
     model: Any, shape: Any, tokens: Any, example: Any, *, all_logits: bool
 ) -> tuple[Model, Graph]:
     """Return the model and its computation graph."""
-    if is_module(model):
-        told = {"shape": shape, "tokens": tokens, "example": example}
-        read = load_module(model, **told, training=all_logits)
-        return read, read.graph
+    if "torch" in sys.modules:  # else nobody has a module
+        from mlsim.workloads.pytorch import is_module, load_module
+
+        if is_module(model):
+            taken = {"shape": shape, "tokens": tokens, "example": example}
+            read = load_module(model, **taken, training=all_logits)
+            return read, read.graph
     if shape is not None or example is not None:
         given = "example" if shape is None else "shape"
         raise InvalidValueError(

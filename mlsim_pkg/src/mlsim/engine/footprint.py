@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.measured import power
 from mlsim.solvers.footprint import assemble
 from mlsim.solvers.footprint.footprint import Footprint
 from mlsim.solvers.footprint.surroundings import Shelves
@@ -14,6 +13,22 @@ from mlsim.zoo import resolve, spaces
 
 if TYPE_CHECKING:
     from mlsim.infrastructure import CloudOperator, CloudRegion, DataCentre, Grid
+    from mlsim.solvers.footprint.surroundings import Weights
+
+
+def _weights() -> Weights:
+    """Return the weights of power, from measured rows."""
+    from mlsim.measured.power import weights
+
+    return weights()
+
+
+def _idle_share() -> tuple[float, int]:
+    """Return idle over full power of the devices on record, and how many they are."""
+    from mlsim.measured.power import idle_share
+
+    return idle_share()
+
 
 _ON_RECORD = assemble.OnRecord(
     places=Shelves(
@@ -25,8 +40,8 @@ _ON_RECORD = assemble.OnRecord(
     systems=spaces.Systems,
     embodied=spaces.Embodied,
     hardware=resolve.cluster,
-    weights=power.weights,
-    idle_share=power.idle_share,
+    weights=_weights,
+    idle_share=_idle_share,
 )
 
 

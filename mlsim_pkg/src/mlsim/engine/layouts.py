@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
-from mlsim.measured.failures_and_prices import TERMS, Price, prices
 from mlsim.parameters import check, validate
 from mlsim.solvers.formats import formats
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
@@ -22,6 +21,9 @@ from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Parallelism
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Systems
+
+if TYPE_CHECKING:
+    from mlsim.measured.failures_and_prices import Price
 
 Where = Device | System | Cluster
 _MOST_TENSOR = 64
@@ -267,6 +269,8 @@ class Prices:
     """What a device costs per time, and in whose words."""
 
     def __init__(self, objective: str, provider: str | None, terms: str, given: Any) -> None:
+        from mlsim.measured.failures_and_prices import TERMS, prices
+
         self.objective, self.provider, self.terms = check("objective", objective), provider, terms
         if terms not in TERMS:
             raise InvalidValueError(f"terms {terms!r} are none of {', '.join(TERMS)}.")
@@ -311,6 +315,8 @@ class Prices:
         return [resolve.device(key) for key in keys]
 
     def _rows(self, device: Device | None) -> list[Price]:
+        from mlsim.measured.failures_and_prices import prices
+
         found = prices(device=device, provider=self.provider)
         # What a provider asked before for the same product is no price any more.
         newest: dict[tuple[str, str], Price] = {}

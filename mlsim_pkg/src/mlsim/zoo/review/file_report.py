@@ -22,7 +22,6 @@ from mlsim.infrastructure import (
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import load_cluster, load_system
 from mlsim.units import text
-from mlsim.workloads.huggingface import load_config
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo.review.rules import MODEL_CHECKS, Record, checks_of, rule
@@ -128,6 +127,8 @@ def _raised(path: Path, message: str) -> Remark:
 def _read(path: Path) -> tuple[Record, records.DataFile | None]:
     """Load a file as what its keys say that it is."""
     if path.is_dir() or path.suffix == ".json":
+        from mlsim.workloads.huggingface import load_config
+
         return load_config(path), None
     file = records.load(path)
     if _has(file, "compute", "memory", "vendor"):
