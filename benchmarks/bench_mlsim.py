@@ -60,7 +60,7 @@ print(time.process_time() - start)
 LAYOUT = """
 import time
 from mlsim import Engine
-from mlsim.solvers.training import search
+from mlsim.solvers.training import choices, run
 import numpy
 start = time.perf_counter()
 Engine.train(model="Llama3_70B", hardware="Eos", devices=1024, global_batch=1024, search=True)

@@ -55,13 +55,15 @@ def evaluate_blocks(
     columns_2d: Mapping[str, Any],
     shape: tuple[int, ...],
     wide: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run a plan on arrays of points.
 
     Columns of operators have the shape (operators, 1), wide ones (operators, points); what is
     known has that of the points, or is one number for all.
     """
-    results: dict[str, Any] = {}
+    results = dict(into or {})
     run_jobs([prepare(steps, known, columns_2d, shape, results, wide=wide)])
     return {name: value.reshape(*value.shape[:-1], *shape) for name, value in results.items()}
 

@@ -209,12 +209,17 @@ class Question:
         """Return the equations that lead to what is wanted, in order."""
         return plan(self.equations, (*self.known, *self.table.names, *self.wide), wanted)
 
-    def evaluate(self, *wanted: str, table: OperatorTable[Any] | None = None) -> dict[str, Any]:
+    def evaluate(
+        self,
+        *wanted: str,
+        table: OperatorTable[Any] | None = None,
+        into: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Compute quantities, from the operators or those of another table.
 
         Returns floats for one point and arrays of the question's shape for many. A quantity
         of the operators has one value per row of the table (a first axis, or a list where
-        NumPy is not installed).
+        NumPy is not installed). Results of many points may go `into` flat arrays by name.
 
         Raises
         ------
@@ -225,7 +230,8 @@ class Question:
         if self.shape:
             from mlsim.solvers.arrays import evaluate_blocks
 
-            return evaluate_blocks(steps, self.known, table.columns_2d, self.shape, self.wide)
+            columns = table.columns_2d
+            return evaluate_blocks(steps, self.known, columns, self.shape, self.wide, into=into)
         if ARRAYS:
             # No lists, so the plan's own function will do.
             values = {**self.known, **table.arrays}

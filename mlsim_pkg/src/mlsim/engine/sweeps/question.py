@@ -251,11 +251,24 @@ class Question:
         """Return which value of an axis each row from `start` to `stop` has."""
         import numpy as np
 
-        if len(axis) == 1:
-            return np.zeros(stop - start, dtype=np.int64)
+        return self.spread(axis, np.arange(len(axis)), start, stop)
+
+    def spread(self, axis: Axis, values: Any, start: int, stop: int) -> Any:
+        """Return the value of each row, of an array with one for each value of an axis.
+
+        Laid out, not looked up: that would take longer than most of an answer.
+        """
+        import numpy as np
+
         after = self.axes[self.axes.index(axis) + 1 :]
-        stride = math.prod(len(each) for each in after)
-        return np.arange(start, stop) // stride % len(axis)
+        stride, count, size = math.prod(len(each) for each in after), len(axis), stop - start
+        if stride > 1:
+            first = start // stride
+            found = values[np.arange(first, -(-stop // stride)) % count]
+            every = np.broadcast_to(found[:, None], (len(found), stride)).reshape(-1)
+            return every[start - first * stride :][:size]
+        low = start % count
+        return np.tile(values, (low + size) // count + 1)[low:][:size]
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[dict[str, Any], int, int]]:
         """Yield the choices that rows from `start` to `stop` have, and the rows of each."""
@@ -268,7 +281,7 @@ class Question:
 
     def numbers(self, start: int, stop: int) -> dict[str, Any]:
         """Return the values of what is computed together, for each row, in base units."""
-        return {axis.name: axis.entries[self.places(axis, start, stop)] for axis in self.arrays}
+        return {axis.name: self.spread(axis, axis.entries, start, stop) for axis in self.arrays}
 
 
 def question(door: str | None, given: Mapping[str, Any], results: Any = None) -> Question:

@@ -64,7 +64,13 @@ class Words:
             return
         if word not in self.labels:
             self.labels.append(word)
-        self.codes[rows] = self.labels.index(word)
+        self.codes[_place(rows)] = self.labels.index(word)
+
+
+def _place(rows: Any) -> Any:
+    """Return rows as a slice where they follow one another: a column is then written faster."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +171,13 @@ class Rows:
         """Write the results of an answer down."""
         import numpy as np
 
-        self._together(answer)
+        self._together(answer, rows)
         held: Any = True
         if self.question.door.checks_memory:
             with suppress(UnreachableError):  # nobody can say
                 held = answer.feasible
         fits = np.broadcast_to(np.asarray(held), rows.shape)
-        self.block.feasible[rows] = fits
+        self.block.feasible[_place(rows)] = fits
         if not fits.all():
             self.block.reasons.put(rows[~fits], TOO_LARGE)
             self.block.refused[TOO_LARGE] = DoesNotFitError
@@ -193,7 +199,7 @@ class Rows:
         if where not in self.block.borrowed and (lent := getattr(answer, "loans", ())):
             self.block.borrowed[where] = loans_words(lent)
 
-    def _together(self, answer: Any) -> None:
+    def _together(self, answer: Any, rows: Any) -> None:
         """Compute the results of a network in one go, and the shares that decide what binds."""
         if self.question.door.name != "solve" or not answer.shape:
             return
@@ -201,7 +207,10 @@ class Rows:
         asked, wanted = answer.question, [each for each in self.question.results if each in known]
         if answer.configuration.calibrated and BOTTLENECK in self.question.results:
             asked, wanted = answer._caused, [*wanted, *DECIDING.values()]
-        answer._values |= asked.evaluate(*wanted, "memory_free")
+        place, columns = _place(rows), self.block.numbers
+        into = {each: columns[each][place] for each in wanted if each in columns}
+        into = into if isinstance(place, slice) else {}  # else these are copies
+        answer._values |= asked.evaluate(*wanted, "memory_free", into=into)
 
     def _binding(self, part: Any, rows: Any, fits: Any) -> Iterator[tuple[str, Any]]:
         """Yield each word for what binds, and the rows of which it holds."""
@@ -232,7 +241,9 @@ class Rows:
         column = np.broadcast_to(_one_each(name, value, rows), rows.shape)
         if not fits.all() and not part._lasts(inner):
             column = np.where(fits, column, np.nan)
-        self.block.numbers[name][rows] = column
+        into = self.block.numbers[name]
+        if column.base is None or not np.may_share_memory(column, into):  # it may stand there
+            into[_place(rows)] = column
 
 
 class OneByOne(Rows):
@@ -456,21 +467,23 @@ def asked(question: Question, start: int, stop: int) -> dict[str, Any]:
 def _column(question: Question, axis: Axis, start: int, stop: int) -> Any:
     import numpy as np
 
-    places = question.places(axis, start, stop)
+    def spread(values: Any) -> Any:
+        return question.spread(axis, values, start, stop)
+
     if axis.array:
         values = axis.entries
         whole = values.dtype.kind == "f" and bool((values == np.floor(values)).all())
         counts = whole and (values < 2**53).all() and axis.name in question.door.whole
-        return (values.astype(np.int64) if counts else values)[places]
+        return spread(values.astype(np.int64) if counts else values)
     labels = [label(each) for each in axis.entries]
     for kind, dtype in ((bool, bool), (int, np.int64), ((int, float), float)):
         if all(isinstance(each, kind) and (kind is bool or each is not True) for each in labels):
-            return np.array(labels, dtype=dtype)[places]
+            return spread(np.array(labels, dtype=dtype))
     # Two devices may have one name.
     words = [str(each) for each in labels]
     unique = list(dict.fromkeys(words))
     codes = np.array([unique.index(each) for each in words], dtype=np.int32)
-    return Words(codes[places], unique)
+    return Words(spread(codes), unique)
 
 
 def as_table(question: Question, blocks: Sequence[Block]) -> pandas.DataFrame:
@@ -505,6 +518,8 @@ def _joined(parts: Sequence[Words]) -> Words:
     """Put columns of words below one another."""
     import numpy as np
 
+    if len(parts) == 1:
+        return parts[0]
     labels = list(dict.fromkeys(label for part in parts for label in part.labels))
     place = {label: index for index, label in enumerate(labels)}
     found = [

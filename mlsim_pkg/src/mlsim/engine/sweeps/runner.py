@@ -112,7 +112,10 @@ def run(
     block_rows: Any = None,
 ) -> list[Block]:
     """Compute all rows of a sweep; return its blocks in order."""
-    places = bounds(question.rows, rows_of_block(question, block_rows))
+    # Nobody watches, and no worker waits: columns need not be put together from parts.
+    at_once = scheduler is watch is block_rows is None and question.together > 1
+    size = question.rows if at_once else rows_of_block(question, block_rows)
+    places = bounds(question.rows, max(size, 1))
     found: dict[tuple[int, int], Block] = {}
     began = time.perf_counter()
     for place, done in compute(question, places, block, (), scheduler):
