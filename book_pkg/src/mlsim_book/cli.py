@@ -20,7 +20,7 @@ from mlsim_exercises.data import ExerciseError
 # A distribution that adds commands names a module here, with `add_commands` and `findings`.
 ADDED = "mlsim_book.commands"
 _GRADING = {"assign", "grade", "sheet"}  # the commands of `mlsim-grading`
-_INSTALL = "In a clone: python3 -m pip install ./mlsim_pkg ./book_pkg ./grading_pkg"
+_INSTALL = 'In a clone: python3 -m pip install "./mlsim_pkg[notebook]" ./book_pkg ./grading_pkg'
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -79,14 +79,16 @@ class Parameter:
     def allowed(self) -> str:
         """What it may be, in words.
 
-        >>> parameter("seed").allowed, parameter("reserve").allowed
-        ('a whole number from 0 up', 'a share from 0 to below 1')
+        >>> parameter("seed").allowed, parameter("reserve").allowed, parameter("offload").allowed
+        ('a whole number from 0 up', 'a share from 0 to below 1', 'an Offload')
         """
         if self.kind == "switch":
             return "True or False"
         if self.kind == "word":
             return f"one of {', '.join(self.words)}"
-        what = "a whole number" if self.kind == "count" else f"a {self.kind}"
+        what = "a whole number" if self.kind == "count" else self.kind
+        if not what.startswith(("a ", "an ")):
+            what = f"a {what}"
         if self.kind == "quantity":
             what = "a number with its unit"
         if self.least is not None:
