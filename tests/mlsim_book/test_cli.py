@@ -60,7 +60,7 @@ def test_without_the_grader_its_commands_say_what_to_install(
     assert main(["grade", "week2"]) == 1
     said = capsys.readouterr().err
     assert "mlsim-grading, which isn't installed" in said
-    assert "./mlsim_pkg ./book_pkg ./grading_pkg" in said
+    assert '"./mlsim_pkg[notebook]" ./book_pkg ./grading_pkg' in said
     main(["doctor", str(book)])
     assert re.search("-- +grading +not installed", capsys.readouterr().out)
 
