@@ -1,0 +1,54 @@
+"""JavaScript in Node, asked many things at once; and numbers of both languages compared."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# Inputs that a plain run tries of each question, and those that `make judge` tries.
+FEW, MANY = 200, 10_000
+TRIED = MANY if os.environ.get("MLSIM_JUDGE") else FEW
+CLOSE = 1e-12
+
+_ASKING = """
+import {{readFileSync, writeFileSync}} from "node:fs";
+import * as module from {module};
+const said = x => typeof x === "number" && !Number.isFinite(x) ? String(x) : x;
+const asked = JSON.parse(readFileSync(0, "utf8"));
+const answers = asked.map(([name, values]) => module[name](...values));
+writeFileSync(1, JSON.stringify(answers, (_, value) => said(value)));
+"""
+
+
+def ask_node(source: str, asked: Sequence[tuple[str, Sequence[Any]]], folder: Path) -> list[Any]:
+    """Return what functions of a module answer, each asked by its name and its arguments.
+
+    Numbers that are not finite are text.
+    """
+    (folder / "module.mjs").write_text(source, encoding="utf-8")
+    script = _ASKING.format(module=json.dumps("./module.mjs"))
+    (folder / "asking.mjs").write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        ["node", "asking.mjs"],
+        cwd=folder,
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def differ(ours: Any, theirs: Any) -> float:
+    """Return the part of the larger by which two numbers differ; 0 where neither is finite."""
+    if isinstance(theirs, str) or not math.isfinite(ours):
+        return 0.0 if isinstance(theirs, str) and not math.isfinite(ours) else math.inf
+    larger = max(abs(ours), abs(theirs))
+    return abs(ours - theirs) / larger if larger else 0.0
