@@ -19,7 +19,7 @@ from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.question import check_consistent, check_shares
 from mlsim.solvers.serving.steps import SERVING_GIVABLE
-from mlsim.solvers.training.scenario import TRAINING_GIVABLE, equations_for
+from mlsim.solvers.training.equations import TRAINING_GIVABLE, equations_for
 
 SOLVE = {"model": "ResNet50", "hardware": "A100", "batch_size": 8}
 SERVE = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 4}

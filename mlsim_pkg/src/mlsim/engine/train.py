@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.training.checks import Asked, run
+from mlsim.solvers.training.checks import Asked, scenario
 from mlsim.solvers.training.training import Training
 from mlsim.systems import Cluster, System
 from mlsim.workloads.adapters import LoRA
@@ -163,7 +163,7 @@ def train(
     """
     found = resolve.model(model)
     network = isinstance(found, Network)
-    asked = Asked(
+    asked = Asked.of(
         model=found if network else resolve.transformer(model),
         hardware=resolve.cluster(hardware),
         global_batch=global_batch,
@@ -199,24 +199,19 @@ def train(
         given=given,
     )
     if network:
-        return _network(asked, search=search, check_memory=check_memory)
+        from mlsim.solvers.training.network import NetworkTraining, network_scenario
+
+        if search:
+            raise InvalidValueError(
+                f"search=True has nothing to choose: {asked.model.name} is a network of layers, "
+                "which is trained by data parallelism. Leave search out."
+            )
+        return NetworkTraining(network_scenario(asked), check_memory=check_memory)
     if search:
         from mlsim.solvers.training.choices import search as find_layout
 
         return find_layout(asked)
-    return Training(run(asked), check_memory=check_memory)
-
-
-def _network(asked: Asked, *, search: bool, check_memory: bool) -> Training:
-    """Return what training a network of layers takes."""
-    from mlsim.solvers.training.network import NetworkTraining, network_run
-
-    if search:
-        raise InvalidValueError(
-            f"search=True has nothing to choose: {asked.model.name} is a network of layers, which "
-            "is trained by data parallelism. Leave search out."
-        )
-    return NetworkTraining(network_run(asked), check_memory=check_memory)
+    return Training(scenario(asked), check_memory=check_memory)
 
 
 def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> OptimalSize:

@@ -24,9 +24,9 @@ from mlsim.measured.tables import (
     Table,
     one_of,
 )
-from mlsim.solvers.training.checks import Asked, run
+from mlsim.solvers.training.checks import Asked, scenario
 from mlsim.solvers.training.choices import search
-from mlsim.solvers.training.network import OPTIMIZERS, NetworkTraining, network_run
+from mlsim.solvers.training.network import OPTIMIZERS, NetworkTraining, network_scenario
 from mlsim.solvers.training.training import Training
 from mlsim.systems import Cluster, System
 from mlsim.values import literal
@@ -204,7 +204,9 @@ class TrainingMeasurement(Measured):
         arguments["model"] = resolve.transformer(arguments["model"])
         arguments["hardware"] = resolve.cluster(arguments["hardware"])
         asked = Asked.of(**arguments)
-        return search(asked) if find_layout else Training(run(asked), check_memory=check_memory)
+        return (
+            search(asked) if find_layout else Training(scenario(asked), check_memory=check_memory)
+        )
 
 
 def training_measurements(
@@ -359,7 +361,7 @@ class NetworkStep(Measured):
         asked = {name: getattr(self, name) for name in names}
         model = spaces.Models.get(self.model)
         asked |= {"model": model, "hardware": self.machine, "estimate": estimate, **more}
-        return NetworkTraining(network_run(Asked.of(**asked)), check_memory=False)
+        return NetworkTraining(network_scenario(Asked.of(**asked)), check_memory=False)
 
 
 def network_steps() -> tuple[NetworkStep, ...]:

@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
     from mlsim.solvers.forward.configuration import SOLVER, lookups
     from mlsim.solvers.serving.steps import SERVING, SPREAD
     from mlsim.solvers.training.choices import OPTIMAL
-    from mlsim.solvers.training.scenario import NETWORK_TRAINING, TRAINING
+    from mlsim.solvers.training.equations import NETWORK_TRAINING, TRAINING
 
     solvers = {
         "Engine.solve": (*lookups(), *equations_of(roofline.ON_CHIP, causes.CAUSES), *SOLVER),

@@ -159,7 +159,7 @@ def test_a_class_of_software_takes_its_part_of_the_rate() -> None:
     last = [row.name for row in own.run.table].index("fc")
     reached = [run.run.table.extra["compute_fraction"][last] for run in (eager, own)]
     assert reached[0] == pytest.approx(reached[1] * software("eager").value("product_share"))
-    assert eager.network_run.made_by.key == "eager"
+    assert eager.run.made_by.key == "eager"
 
 
 def test_every_network_of_the_zoo_can_be_trained() -> None:
@@ -172,7 +172,7 @@ def test_every_network_of_the_zoo_can_be_trained() -> None:
         ]  # fmt: skip
         times = [each.value("step_time") for each in found]
         assert 0 < times[0] < times[1] < times[2], model.key
-        if found[1].network_run.graph.notes:
+        if found[1].run.graph.notes:
             with pytest.raises(InvalidValueError, match="is not known"):
                 found[1].value("memory_required")
         else:
@@ -207,7 +207,7 @@ def test_what_can_not_be_is_refused() -> None:
     with pytest.raises(DoesNotFitError, match="smaller micro_batch"):
         _ = train(**asked).step_time
     with pytest.raises(DoesNotFitError):
-        _ = NetworkTraining(train(**asked, check_memory=False).network_run).step_time
+        _ = NetworkTraining(train(**asked, check_memory=False).run).step_time
     assert train(**asked, check_memory=False).value("step_time") > 0
 
 

@@ -104,7 +104,7 @@ def test_parts_add_up_to_the_step(layout: dict[str, Any]) -> None:
     assert bubble.name == "bubble time / step time"
     assert prod(run.factors.values()) == exactly(1 / run.model_flops_utilization)
     passes = sum(run.value(name) for name in ("forward_time", "recompute_time", "backward_time"))
-    sent = run.value("exchange_time") * (1 - run.run.overlap.exchange)
+    sent = run.value("exchange_time") * (1 - run.run.overlap["exchange"])
     assert run.value("stage_time") == exactly(passes + sent)
     could = step * run.devices * 100e12
     assert run.model_flops_utilization == exactly(run.value("model_flops") / could)

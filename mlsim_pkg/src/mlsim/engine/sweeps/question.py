@@ -385,10 +385,10 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     """Return the quantities that a door takes in place of what is on record."""
     measured = "calibrated" if "calibrated" in estimates else "roofline"
     if door.name == "train":
-        from mlsim.solvers.training import scenario
+        from mlsim.solvers.training import equations
 
         calibrated = measured == "calibrated"
-        return scenario.CALIBRATED_GIVABLE if calibrated else scenario.TRAINING_GIVABLE
+        return equations.CALIBRATED_GIVABLE if calibrated else equations.TRAINING_GIVABLE
     if door.name in ("serve", "load"):
         from mlsim.solvers.serving import steps
 

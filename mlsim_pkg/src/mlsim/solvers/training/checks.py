@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import plan
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
-from mlsim.parameters import CALIBRATED, check, one_number, validate_given
+from mlsim.parameters import (
+    CALIBRATED,
+    check,
+    one_number,
+    parameter,
+    parameters_of,
+    validate_given,
+)
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.question import check_shares
-from mlsim.solvers.training.run import Run
-from mlsim.solvers.training.scenario import TRAINING_GIVABLE, Overlap, Reliability
+from mlsim.solvers.training.equations import TRAINING_GIVABLE
+from mlsim.solvers.training.scenario import Scenario
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import check_exchange
 from mlsim.workloads.adapters import check_adapters
@@ -40,58 +48,56 @@ _CHECKED = (
     *("estimate", "collective", "shard", "recompute", "attention", "dropout"),
     *("sequence_parallel", "reserve", *_SIZES, "interleaved"),
 )
+_OF_WHOLE_RUN = (
+    *("tokens", "price", "mean_time_to_failure", "checkpoint_bandwidth", "restart_time"),
+    "samples",
+)
 _SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput", "output_share")
+# What computing may hide: sends within a stage, between stages, and of gradients.
+OVERLAPS = ("exchange", "pipeline", "gradient")
 # Tokens of a sequence where nobody says how many, if the model's context allows.
 SEQUENCE_TOKENS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The arguments of `Engine.train`, as they were given."""
+# What is asked where nobody asks otherwise, and it is not None.
+USUAL_ARGUMENTS: Mapping[str, Any] = {
+    **dict.fromkeys((*_SIZES, "interleaved"), 1),
+    **dict.fromkeys(("sequence_parallel", "dropout"), False),
+    "shard": "none",
+    "recompute": "selective",
+    "attention": "flash",
+    "collective": "auto",
+    "overlap": 0.0,
+    "reserve": 0.1,
+    "estimate": "roofline",
+}
 
-    model: Any
-    hardware: Device | System | Cluster
-    global_batch: Any
-    devices: Any = None
-    micro_batch: Any = None
-    sequence_tokens: Any = None
-    tokens: Any = None
-    precision: str | Precision | None = None
-    gradients: str | Precision | None = None
-    tensor_parallel: Any = 1
-    pipeline_parallel: Any = 1
-    data_parallel: Any = None
-    context_parallel: Any = 1
-    expert_parallel: Any = 1
-    interleaved: Any = 1
-    sequence_parallel: Any = False
-    shard: str = "none"
-    recompute: str = "selective"
-    attention: str = "flash"
-    dropout: Any = False
-    overlap: Any = 0.0
-    collective: str = "auto"
-    mean_time_to_failure: Any = None
-    checkpoint_bandwidth: Any = None
-    restart_time: Any = None
-    price: Any = None
-    optimizer: str | None = None
-    samples: Any = None
-    adapters: Any = None
-    reserve: Any = 0.1
-    estimate: str = "roofline"
-    software: Any = None
-    given: Mapping[str, Any] = field(default_factory=dict)
+
+class Asked(SimpleNamespace):
+    """The arguments of `Engine.train`: each has a row among the parameters.
+
+    `given` has the others, which override a quantity.
+    """
 
     @classmethod
     def of(cls, **arguments: Any) -> Asked:
-        """Return arguments as they were given; what is none of these overrides a quantity."""
-        own = {each.name for each in fields(cls)} - {"given"}
-        given = {name: value for name, value in arguments.items() if name not in own}
-        return cls(**{name: arguments[name] for name in own & set(arguments)}, given=given)
+        """Return arguments as they were given, and those that were left out as they are then."""
+        usual = _usual()
+        given = {name: value for name, value in arguments.items() if name not in usual}
+        return cls(**{**usual, "given": given, **arguments})
+
+    def but(self, **changes: Any) -> Asked:
+        """Return the same with other arguments."""
+        return Asked(**{**vars(self), **changes})
 
 
-def run(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Run:
+@cache
+def _usual() -> dict[str, Any]:
+    names = (row.name for row in parameters_of("train"))
+    return {name: USUAL_ARGUMENTS.get(name) for name in names if "." not in name}
+
+
+def scenario(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Scenario:
     """Check a question about a training run; see `Engine.train` for its parts.
 
     `fixed` is what was checked already, for a search, which asks many in turn.
@@ -103,14 +109,15 @@ def run(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Run:
     """
     # What any layout would have wrong is said before what this one has.
     fixed = settled(asked) if fixed is None else fixed
-    made = Run(parallelism=parallelism_of(asked), **fixed)
+    made = Scenario(parallelism=parallelism_of(asked), **fixed)
     check_batch(made)
+    _ = made.table  # refuses devices that were not measured
     _check_given(made)
     return made
 
 
 def settled(asked: Asked) -> dict[str, Any]:
-    """Check what does not depend on how the run is spread; return it for a `Run`."""
+    """Check what does not depend on how the run is spread; return it for a `Scenario`."""
     _check_language(asked)
     found = settled_of_any(asked, "train")
     return {
@@ -118,7 +125,6 @@ def settled(asked: Asked) -> dict[str, Any]:
         "recipe": _recipe(asked, found["precision"]),
         "micro_batch": found["micro_batch"] or 1.0,
         "sequence_tokens": _sequence(asked),
-        "tokens": _optional("tokens", asked.tokens),
         "given": given_of(asked, TRAINING_GIVABLE),
     }
 
@@ -128,7 +134,11 @@ def settled_of_any(asked: Asked, door: str) -> dict[str, Any]:
     for name in _CHECKED:
         check(name, getattr(asked, name), "train")
     precision = find_precision(USUAL if asked.precision is None else asked.precision)
-    reliability = {each.name: getattr(asked, each.name) for each in fields(Reliability)}
+    software: Software | None = None
+    if asked.estimate == CALIBRATED or asked.software is not None:
+        from mlsim.solvers.calibrated import software_of
+
+        software = software_of(asked.software, asked.estimate, door)
     micro = asked.micro_batch
     return {
         "model": asked.model,
@@ -137,12 +147,15 @@ def settled_of_any(asked: Asked, door: str) -> dict[str, Any]:
         "assumed": asked.precision is None,
         "gradients": _gradients(asked.gradients, precision, asked.hardware),
         "estimate": asked.estimate,
-        "software": _software(asked, door),
+        "software": software,
         "global_batch": one_number("global_batch", asked.global_batch, whole=True),
         "micro_batch": None if micro is None else one_number("micro_batch", micro, whole=True),
         "overlap": _overlap(asked.overlap),
-        "reliability": Reliability(**{n: _optional(n, value) for n, value in reliability.items()}),
-        "price": _optional("price", asked.price),
+        "whole": {
+            parameter(name, "train").quantity or name: float(check(name, value, "train"))
+            for name in _OF_WHOLE_RUN
+            if (value := getattr(asked, name)) is not None
+        },
         "collective": asked.collective,
         "reserve_share": float(asked.reserve),
     }
@@ -159,19 +172,6 @@ def given_of(asked: Asked, givable: Sequence[str]) -> dict[str, float]:
             f"{arrays[0]} must be one number, not an array: ask for one at a time."
         )
     return {name: float(value) for name, value in found.items()}
-
-
-def _software(asked: Asked, door: str) -> Software | None:
-    if asked.estimate != CALIBRATED and asked.software is None:
-        return None
-    from mlsim.solvers.calibrated import software_of
-
-    return software_of(asked.software, asked.estimate, door)
-
-
-def _optional(name: str, value: Any) -> float | None:
-    """Return a quantity in its base unit; None where it was not asked for."""
-    return None if value is None else float(check(name, value, "train"))
 
 
 def _check_language(asked: Asked) -> None:
@@ -226,26 +226,22 @@ def _sequence(asked: Asked) -> float:
     return tokens
 
 
-def _check_given(run: Run) -> None:
+def _check_given(run: Scenario) -> None:
     """Refuse given quantities that contradict each other, what was asked, or the devices' peak."""
     if not run.given:
         return
-    shares = (name for name in _SHARES if not (run.bound and name == "output_share"))
-    run.question.check_given(run.given, FIXED, shares)
-    _check_rates(run)
-
-
-def _check_rates(run: Run) -> None:
-    """Refuse rates and times of the whole run that no step could reach at the devices' peak."""
     question = run.question
-    found = question.evaluate(
-        *(("token_rate",) if run.tokens is None else ("token_rate", "device_time"))
-    )
+    shares = (name for name in _SHARES if not (run.bound and name == "output_share"))
+    question.check_given(run.given, FIXED, shares)
+    # Nor may rates and times of the whole run be such that no step reaches them at the peak.
+    tokens = run.whole.get("training_tokens")
+    names = ("token_rate",) if tokens is None else ("token_rate", "device_time")
+    found = question.evaluate(*names)
     each_step = run.global_batch * run.sequence_tokens
     step_times = {"token_rate": each_step / found["token_rate"]}
-    if run.tokens is not None:
+    if tokens is not None:
         taken = found["device_time"] / run.parallelism.devices
-        step_times["device_time"] = taken * each_step / run.tokens
+        step_times["device_time"] = taken * each_step / tokens
     share, known = _SHARES[0], question.known
     implied = plan(question.equations, (*known, "step_time"), (share,))
     for name, step_time in step_times.items():
@@ -275,27 +271,23 @@ def _gradients(
     return precision if precision.bits >= 16 else find_precision("bf16")
 
 
-def _overlap(value: Any) -> Overlap:
+def _overlap(value: Any) -> dict[str, float]:
     """Return what computing hides: one share for all that is sent, or one for each part."""
-    parts = tuple(each.name for each in fields(Overlap))
-    if not isinstance(value, Mapping):
-        value = dict.fromkeys(parts, _share("overlap", value))
-    for name in value:
-        if name not in parts:
+    whole = not isinstance(value, Mapping)
+    asked = dict.fromkeys(OVERLAPS, value) if whole else value
+    for name, share in asked.items():
+        if name not in OVERLAPS:
             raise InvalidValueError(
-                f"a part of overlap must be one of {', '.join(parts)}, not {name!r}."
-                f"{nearest(str(name), parts)}"
+                f"a part of overlap must be one of {', '.join(OVERLAPS)}, not {name!r}."
+                f"{nearest(str(name), OVERLAPS)}"
             )
-    return Overlap(**{name: _share(f"overlap[{name!r}]", part) for name, part in value.items()})
-
-
-def _share(name: str, value: Any) -> float:
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-    if not fits:
-        raise InvalidValueError(
-            f"{name} must be a share of at least 0 and at most 1, not {value!r}."
-        )
-    return float(value)
+        plain = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if not plain or not 0 <= share <= 1:
+            raise InvalidValueError(
+                f"{'overlap' if whole else f'overlap[{name!r}]'} must be a share of at least 0 "
+                f"and at most 1, not {share!r}."
+            )
+    return {name: float(asked.get(name, 0.0)) for name in OVERLAPS}
 
 
 def parallelism_of(asked: Asked) -> Parallelism:
@@ -385,7 +377,7 @@ def _check_model(asked: Asked, parallelism: Parallelism) -> None:
         )
 
 
-def check_batch(run: Run) -> None:
+def check_batch(run: Scenario) -> None:
     """Refuse a batch that does not come out even."""
     data, micro = run.parallelism.data, run.micro_batch
     each = data * micro

@@ -15,7 +15,7 @@ from mlsim.parameters import validate
 from mlsim.records import Figure
 from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.training.checks import Asked, run, settled
+from mlsim.solvers.training.checks import Asked, scenario, settled
 from mlsim.solvers.training.training import Training
 from mlsim.units import text
 from mlsim.values.attributes import count
@@ -145,8 +145,7 @@ def candidates(asked: Asked) -> Iterator[Asked]:
             rest = tensor * pipeline * asked.context_parallel
             if devices % rest:
                 continue
-            base = replace(
-                asked,
+            base = asked.but(
                 devices=devices,
                 tensor_parallel=tensor,
                 pipeline_parallel=pipeline,
@@ -165,7 +164,7 @@ def _recipes(base: Asked) -> Iterator[Asked]:
             continue
         for parts in _INTERLEAVED if base.pipeline_parallel > 1 else (1,):
             for shard in ("zero1", "zero3") if copies > 1 else ("none",):
-                yield replace(base, micro_batch=micro, interleaved=parts, shard=shard)
+                yield base.but(micro_batch=micro, interleaved=parts, shard=shard)
 
 
 # What is chosen, and what it is where nobody set it.
@@ -216,7 +215,7 @@ def search(asked: Asked) -> Training:
                 continue
             chosen = {"recipe": recipe, "micro_batch": float(candidate.micro_batch)}
             try:
-                training = Training(run(candidate, {**fixed, **chosen}))
+                training = Training(scenario(candidate, {**fixed, **chosen}))
             except InvalidValueError as error:
                 refusal = refusal or f" The first that was tried: {error}"
                 break  # does not divide the model or the batch

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from mlsim.equations.training import training_micro_batches
 from mlsim.errors import InvalidValueError, nearest, unknown_name
-from mlsim.hardware.device_calibration import Calibration
-from mlsim.parameters import one_number
 from mlsim.precision import PRECISIONS
 from mlsim.software import Software, software as find_software
 from mlsim.solvers.answer import Form, Pairs, Row, banded, noted, seconds
@@ -26,7 +24,9 @@ from mlsim.solvers.training.checks import (
     given_of,
     settled_of_any,
 )
-from mlsim.solvers.training.run import (
+from mlsim.solvers.training.equations import NETWORK_TRAINING, SIZES, network_equations_for
+from mlsim.solvers.training.scenario import (
+    Scenario,
     add_device,
     add_group,
     add_rates,
@@ -34,7 +34,6 @@ from mlsim.solvers.training.run import (
     layout,
     with_given,
 )
-from mlsim.solvers.training.scenario import NETWORK_TRAINING, SIZES, Scenario, network_equations_for
 from mlsim.solvers.training.training import (
     BATCHES,
     BEFORE,
@@ -68,49 +67,37 @@ _graph = lru_cache(maxsize=64)(graph_of)
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkRun(Scenario):
-    """A job of a network with its kernels, and all that is known of it.
+class NetworkScenario(Scenario):
+    """A training run of a network of layers as it was asked for."""
 
-    `samples` is None where only a step is asked for.
-    """
+    model: Network  # type: ignore[assignment]
+    optimizer: str
 
-    optimizer: str = "momentum"
-    samples: float | None = None
-    table: OperatorTable[Operator] = field(init=False)
-
-    def __post_init__(self) -> None:
-        table = step_table(self.graph)
-        object.__setattr__(self, "table", self._with_columns(table))
-
-    @property
-    def network(self) -> Network:
-        """The network that is trained."""
-        found: Network = self.model  # type: ignore[assignment]
-        return found
-
-    @property
-    def moments(self) -> int:
-        """Numbers that the optimizer keeps of each parameter beside its weight."""
-        return OPTIMIZERS[self.optimizer]
+    @cached_property
+    def table(self) -> OperatorTable[Operator]:
+        """Its kernels; with what attention reaches, where that was measured apart."""
+        table, found = step_table(self.graph), self.achieved
+        if found is None or "compute_fraction" in self.given:
+            return table
+        precision = self.precision.computes_as
+        fractions = {"attention": found.attention_fraction}
+        reached = tuple(
+            in_program(
+                fractions.get(row.kind, found.compute_fraction),
+                self.made_by,
+                row.kind,
+                self.device,
+                precision,
+            )
+            for row in table
+        )
+        extra = {**table.extra, "compute_fraction": reached}
+        return OperatorTable(table.operators, table.counted, extra)
 
     @property
     def graph(self) -> Graph:
         """Its layers."""
-        return _graph(self.network)
-
-    def _with_columns(self, table: OperatorTable[Operator]) -> OperatorTable[Operator]:
-        """Return the table with what attention reaches, where that was measured apart."""
-        found = self.achieved
-        if found is None or "compute_fraction" in self.given:
-            return table
-        precision = self.precision.computes_as
-        reached = tuple(
-            in_program(_reached(found, row.kind), self.made_by, row.kind, self.device, precision)
-            for row in table
-        )
-        return OperatorTable(
-            table.operators, table.counted, {**table.extra, "compute_fraction": reached}
-        )
+        return _graph(self.model)
 
     @property
     def made_by(self) -> Software:
@@ -131,15 +118,11 @@ class NetworkRun(Scenario):
     def question(self) -> Question:
         """What is asked of this run: all that is known, its kernels, and the equations."""
         return Question(
-            known_of(self),
+            _known_of(self),
             network_equations_for(self.variant, self.algorithm),
             lambda: self.labels,
             table=self.table,
         )
-
-
-def _reached(found: Calibration, kind: str) -> float:
-    return found.attention_fraction if kind == "attention" else found.compute_fraction
 
 
 # What is given stands in place of what it would be computed from.
@@ -149,9 +132,13 @@ _LEADS_TO = {
 }
 _GIVEN = "given"
 _WHOLE = "one stage and one device a sample: nothing is sent within the network"
+_NOT_SENT = (
+    *("output_time", "exchange_time", "exchange_overlap"),
+    *("pipeline_time", "pipeline_overlap"),
+)
 
 
-def known_of(job: NetworkRun) -> Known:
+def _known_of(job: NetworkScenario) -> Known:
     """Return everything known of a run but its kernels' columns, in base units."""
     known = Known()
     known.add(
@@ -172,12 +159,10 @@ def known_of(job: NetworkRun) -> Known:
         known.update(kernel_overhead=job.achieved.kernel_overhead)
     _add_state(known, job)
     add_run(known, job)
-    if job.samples is not None:
-        known.add(_GIVEN, training_samples=job.samples)
     return with_given(known, job, _LEADS_TO)
 
 
-def _add_network(known: Known, job: NetworkRun) -> None:
+def _add_network(known: Known, job: NetworkScenario) -> None:
     graph = job.graph
     words = f"{job.model.name}, from its layers ({job.model.source})"
     count = float(graph.parameters)
@@ -187,14 +172,14 @@ def _add_network(known: Known, job: NetworkRun) -> None:
         all_parameters=count,
         exchanged_parameters=count,
         # Of tables a step may read and change a few rows only.
-        model_parameters=read_parameters(job.network),
+        model_parameters=read_parameters(job.model),
     )
     known.add(f"{words}: running statistics in 32 bits", running_statistics=statistics_bytes(graph))
-    share = job.overlap.gradient
+    share = job.overlap["gradient"]
     known.add(_GIVEN if share else "stated: nothing hides behind computing", gradient_overlap=share)
 
 
-def _add_whole(known: Known, job: NetworkRun) -> None:
+def _add_whole(known: Known, job: NetworkScenario) -> None:
     """Add what a network does not share among devices, and does not compute again."""
     known.add(
         partial(layout, job),
@@ -204,13 +189,12 @@ def _add_whole(known: Known, job: NetworkRun) -> None:
         node_members=float(job.group.members),
         node_groups=float(job.group.groups),
     )
-    known.add(_WHOLE, tensor_parallel=1.0, pipeline_parallel=1.0, interleaved=1.0)
-    known.add(_WHOLE, output_time=0.0, exchange_time=0.0, exchange_overlap=0.0)
-    known.add(_WHOLE, pipeline_time=0.0, pipeline_overlap=0.0)
+    alone, nothing = ("tensor_parallel", "pipeline_parallel", "interleaved"), _NOT_SENT
+    known.add(_WHOLE, **dict.fromkeys(alone, 1.0), **dict.fromkeys(nothing, 0.0))
     known.add("nothing is computed again", recompute_time=0.0, recomputed_flops=0.0)
 
 
-def _add_state(known: Known, job: NetworkRun) -> None:
+def _add_state(known: Known, job: NetworkScenario) -> None:
     """Add what is held of weights, gradients, the optimizer and activations."""
     chosen, full = job.precision, PRECISIONS["fp32"].bytes
     wide = kept_bytes(chosen)
@@ -218,22 +202,17 @@ def _add_state(known: Known, job: NetworkRun) -> None:
     gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
     known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
     known.add(gradients, bytes_per_gradient=job.gradients.bytes)
-    known.add(f"optimizer: {job.optimizer}", optimizer_moments=float(job.moments))
+    known.add(f"optimizer: {job.optimizer}", optimizer_moments=float(OPTIMIZERS[job.optimizer]))
     known.add("each moment in 32 bits", moment_bytes=full)
-    if "copied" in job.variant:
-        known.add("a copy of the weights in 32 bits", master_bytes=full)
-    else:
-        known.add("weights are in 32 bits", master_bytes=0.0)
-    alone = job.parallelism.copies == 1
-    known.add(partial(layout, job), gradient_scatters=0.0 if alone else 1.0)
-    known.add(partial(layout, job), weight_gathers=0.0 if alone else 1.0)
-    if job.parallelism.shard == "none":
-        # All gather the gradients, of which each then updates all weights.
-        known.add(gradients, gathered_bytes=job.gradients.bytes)
-        known.add(partial(layout, job), state_shards=1.0)
-    else:
-        known.add(words, gathered_bytes=wide)
-        known.add(partial(layout, job), state_shards=float(job.parallelism.copies))
+    copied, plain = "copied" in job.variant, job.parallelism.shard == "none"
+    of_copy = f"{'a copy of the weights' if copied else 'weights are'} in 32 bits"
+    known.add(of_copy, master_bytes=full if copied else 0.0)
+    copies, spread = job.parallelism.copies, partial(layout, job)
+    sends = 0.0 if copies == 1 else 1.0
+    known.add(spread, gradient_scatters=sends, weight_gathers=sends)
+    # Plain copies gather gradients, of which all then update all weights.
+    known.add(gradients if plain else words, gathered_bytes=job.gradients.bytes if plain else wide)
+    known.add(spread, state_shards=1.0 if plain else float(copies))
     if job.graph.notes:
         return  # what it keeps for the way back is not known
     batches = training_micro_batches(job.global_batch, job.parallelism.data, job.micro_batch)
@@ -242,7 +221,7 @@ def _add_state(known: Known, job: NetworkRun) -> None:
         int(job.micro_batch),
         wide,
         job.gradients.bytes,
-        whole=not alone or batches > 1,
+        whole=copies > 1 or batches > 1,
     )
     walk = "the peak of a walk through the step, layer by layer, forward and back"
     known.add(walk, gradient_memory=found.gradients, activation_memory=found.activations)
@@ -285,7 +264,7 @@ def _step(training: NetworkTraining) -> str:
 def _optimizer(training: NetworkTraining) -> str:
     """Say what updates the weights, and whether its state is shared."""
     shared = "" if training.run.parallelism.shard == "none" else ", state shared by all devices"
-    return f"{training.network_run.optimizer}{shared}"
+    return f"{training.run.optimizer}{shared}"
 
 
 def _time(training: NetworkTraining) -> str:
@@ -294,13 +273,13 @@ def _time(training: NetworkTraining) -> str:
 
 
 def _run(training: NetworkTraining) -> str:
-    samples = training.network_run.samples
+    samples = training.run.whole.get("training_samples")
     return "" if samples is None else f"{samples:,.0f} samples: {whole_words(training)}"
 
 
 def _memory(training: NetworkTraining) -> Pairs:
     """Return rows of what a run holds, or say why that is not known."""
-    notes = training.network_run.graph.notes
+    notes = training.run.graph.notes
     return [("memory", "not known: " + " ".join(notes))] if notes else memory_rows(training)
 
 
@@ -327,12 +306,12 @@ _FORM = Form(
     ),
     inputs={
         **BEFORE,
-        "optimizer": lambda training: training.network_run.optimizer,
+        "optimizer": lambda training: training.run.optimizer,
         "estimate": lambda training: training.run.estimate,
         "layout": _layout,
-        "overlap": lambda training: {"gradient": training.run.overlap.gradient},
+        "overlap": lambda training: {"gradient": training.run.overlap["gradient"]},
         **BATCHES,
-        "feasible": lambda run: None if run.network_run.graph.notes else run.feasible,
+        "feasible": lambda run: None if run.run.graph.notes else run.feasible,
         **LIMITS,
     },
 )
@@ -347,15 +326,12 @@ class NetworkTraining(Training):
     names = NETWORK_NAMES
     needs_memory = frozenset(NETWORK_NAMES).difference(SIZES)
     form = _FORM
-
-    def __init__(self, run: NetworkRun, *, check_memory: bool = True) -> None:
-        super().__init__(run, check_memory=check_memory)
-        self.network_run = run
+    run: NetworkScenario
 
     @property
     def network(self) -> Network:
         """The network that is trained."""
-        return self.network_run.network
+        return self.run.model
 
     throughput = count("Samples of training data learned from per second by all devices.")
 
@@ -387,7 +363,7 @@ class NetworkTraining(Training):
         return bool(self._value("memory_free") >= 0)
 
     def _missing(self, name: str, words: str) -> str:
-        notes = self.network_run.graph.notes
+        notes = self.run.graph.notes
         if notes and name in _OF_MEMORY:
             return (
                 f"{name} of training {self.network.name} is not known: {' '.join(notes)} "
@@ -396,10 +372,6 @@ class NetworkTraining(Training):
         if "training_samples" in words:
             return f"{name} needs the samples of the whole run: such as samples=90 * 1281167."
         return super()._missing(name, words)
-
-    @property
-    def _whole_run(self) -> bool:
-        return self.network_run.samples is not None
 
     def _tokens(self) -> dict[str, float]:
         return {}
@@ -420,7 +392,7 @@ class NetworkTraining(Training):
         )
 
     def _reported(self) -> tuple[str, ...]:
-        memory = () if self.network_run.graph.notes else _MEMORY
+        memory = () if self.run.graph.notes else _MEMORY
         return (*_STEP, *self._of_whole_run(), *memory)
 
 
@@ -443,7 +415,7 @@ _OF_LANGUAGE: Mapping[str, tuple[Any, str]] = {
 _SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput")
 
 
-def network_run(asked: Asked) -> NetworkRun:
+def network_scenario(asked: Asked) -> NetworkScenario:
     """Check a question about training of a network; see `Engine.train` for its parts.
 
     Raises
@@ -461,14 +433,11 @@ def network_run(asked: Asked) -> NetworkRun:
     # By default a device takes all of its share at a time.
     words = "" if micro is None else f" x micro_batch = {copies} x {micro:,.0f}"
     check_multiple(batch, copies * (micro or 1.0), words)
-    samples = asked.samples
-    made = NetworkRun(
+    made = NetworkScenario(
         **{**found, "micro_batch": micro or batch / copies},
         parallelism=Parallelism(data=copies, shard=asked.shard),
         recipe=Recipe(recompute="none", attention="flash", dropout=False),
         sequence_tokens=1.0,
-        tokens=None,
-        samples=None if samples is None else one_number("training_samples", samples),
         optimizer=optimizer,
         given=given_of(asked, NETWORK_GIVABLE),
     )

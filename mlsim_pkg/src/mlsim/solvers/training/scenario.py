@@ -1,255 +1,64 @@
-"""What is trained, on what, and how it is divided: the facts of a training run."""
+"""What is trained, on what, and how it is divided: a training run with its kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import (
-    Equation,
-    calibration,
-    equations_of,
-    links,
-    roofline,
-    runs,
-    serving,
-    training,
-    transformer,
-)
+from mlsim.equations import links
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
-from mlsim.precision import Precision, by_default
-from mlsim.solvers.formats import WIDE
-from mlsim.solvers.question import Question, of_device, of_hardware
+from mlsim.precision import PRECISIONS, Precision, by_default
+from mlsim.solvers.formats import WIDE, kept_bytes
+from mlsim.solvers.question import Known, Origin, Question, of_device, of_hardware, recorded
+from mlsim.solvers.training.equations import equations_for
 from mlsim.systems import Cluster, Placement, System, placement
-from mlsim.workloads.kernels import Recipe
+from mlsim.workloads.adapters import NF4, widest
+from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel, Recipe
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS, OperatorTable
 from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.training_lowering import (
+    adapter_parameters_on_device,
+    kernels,
+    multiply_adds,
+    output_multiply_adds,
+    padded_model,
+    parameters_on_device,
+    quantized_on_device,
+    score_multiply_adds,
+    spared_multiply_adds,
+    stage_layers,
+)
 
 if TYPE_CHECKING:
     from mlsim.hardware.device_calibration import Calibration
     from mlsim.hardware.kernel_constants import Loan
     from mlsim.software import Software
     from mlsim.systems.link_calibration import LinkCalibration
-
-
-_OWN = equations_of(
-    training.TRAINING,
-    links.COLLECTIVE,
-    training.PIPELINE,
-    training.STEP_PARTS,
-    training.TRAINING_MEMORY,
-    runs.RUN,
-    runs.TRAINING_BOUND,
-    runs.ADAPTERS,
-)
-# Where adapters are trained beside a frozen model, what takes the place of which equation. Of
-# each pair, the first holds where all weights are trained.
-_OF_ADAPTERS = {
-    "weight_memory": ("sharded_weight_memory", "frozen_weight_memory"),
-    "gradient_memory": ("gradient_memory", "adapter_gradient_memory"),
-    "optimizer_memory": ("optimizer_memory", "adapter_optimizer_memory"),
-    "state_shards": ("state_shards", "adapter_state_shards"),
-    "weight_shards": ("zero3_weight_shards", "frozen_weight_shards"),
-    "activation_memory": ("training_activation_memory", "adapter_activation_memory"),
-    "model_flops": ("model_flops", "adapter_model_flops"),
-    "exchanged_parameters": ("exchanged_parameters", "exchanged_adapter_parameters"),
-    "gradient_time": ("gradient_time", "adapter_gradient_time"),
-    "optimizer_time": ("optimizer_time", "adapter_optimizer_time"),
-    "checkpoint_bytes": ("adam_checkpoint_bytes", "adapter_checkpoint_bytes"),
-    "compulsory_bytes": ("compulsory_bytes", "adapter_compulsory_bytes"),
-}
-# What holds of a kernel, of pairs of tokens and of memory whatever they are for.
-_SHARED = (
-    *("bytes_moved", "compute_time", "calibrated_compute_time", "memory_time"),
-    *("calibrated_memory_time", "waves", "filled_share", "roofline_time", "arithmetic_intensity"),
-    *("unclipped_tokens", "attention_pairs", "bidirectional_pairs", "usable_memory"),
-    "usable_memory_free",
-)
-_BY_NAME = {
-    each.name: each
-    for each in equations_of(
-        roofline.ROOFLINE, calibration.CALIBRATION, transformer.STEP, serving.SERVICE
-    )
-}
-TRAINING = (*(_BY_NAME[name] for name in _SHARED), *_OWN)
-# What holds of a network of layers too, whose devices share neither layers nor sequences.
-_OF_NETWORKS = (
-    *("flops", "weight_bytes", "activation_bytes", "bytes_moved", "arithmetic_intensity"),
-    *("compute_time", "calibrated_compute_time", "memory_time", "calibrated_memory_time"),
-    *("convolution_rows", "waves", "filled_share", "roofline_time"),
-    *("ideal_kernel_time", "started_kernel_time", "forward_time", "backward_time"),
-    *("stage_time", "steady_time", "bubble_time", "training_micro_batches", "step_time"),
-    *("step_forward_time", "step_recompute_time", "step_backward_time", "step_exchange_time"),
-    *("exposed_pipeline_time", "exposed_gradient_time", "optimizer_time", "kernel_step_time"),
-    *("ring_pass_rate", "hierarchical_pass_rate", "tree_pass_rate", "tree_depth"),
-    *("ring_pass_latency", "hierarchical_pass_latency", "tree_pass_latency"),
-    *("gradient_time", "all_reduce_hop_latency", "hardware_flops", "ideal_step_time"),
-    *("peak_step_time", "model_flops_utilization", "hardware_flops_utilization"),
-    *("micro_batch_bytes", "training_memory_utilisation", "optimizer_memory", "state_memory"),
-    *("training_memory", "usable_memory", "usable_memory_free", "adam_checkpoint_bytes"),
-    *("failure_interval", "checkpoint_time", "checkpoint_interval", "goodput"),
-    *("training_time", "device_time", "training_cost"),
-    *("compulsory_bytes", "compulsory_time", "bound_step_time", "bound_memory_utilisation"),
-)
-# What the bound does not have: where the time of a step goes.
-_PARTS = frozenset(
-    (
-        *("forward_time", "recompute_time", "backward_time", "exchange_time", "output_time"),
-        *("stage_time", "steady_time", "bubble_time", "output_share", "pipeline_time"),
-        *("exposed_pipeline_time", "exposed_gradient_time", "gradient_time", "optimizer_time"),
-        *("step_forward_time", "step_recompute_time", "step_backward_time"),
-        *("step_exchange_time", "kernel_step_time", "kernel_time", "network_time"),
-        *("compute_time", "memory_time", "roofline_time", "micro_batch_bytes"),
-    )
-)
-_CANDIDATES = {each.name: each for each in TRAINING} | _BY_NAME
-NETWORK_TRAINING = (
-    *(_CANDIDATES[name] for name in _OF_NETWORKS),
-    *equations_of(runs.NETWORK_TRAINING),
-)
-COLLECTIVES = ("ring", "hierarchical", "tree")
-
-
-@lru_cache(maxsize=64)
-def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
-    """Choose one equation for each quantity, for a kind of run and of answer."""
-    fine = "adapters" in variant
-    again = "adapter_recomputed_flops" if fine else "full_recomputed_flops"
-    chosen = {
-        **_of_all(variant, collective_kind),
-        **{name: pair[fine] for name, pair in _OF_ADAPTERS.items()},
-        "weight_bytes": (
-            "dequantized_weight_bytes" if "quantized" in variant else "kernel_weight_bytes"
-        ),
-        "attention_pairs": "attention_pairs" if "causal" in variant else "bidirectional_pairs",
-        "bubble_time": "uneven_bubble_time" if "uneven" in variant else "bubble_time",
-        "recomputed_flops": (again if "recomputed" in variant else "selective_recomputed_flops"),
-    }
-    return _chosen(TRAINING, chosen, variant)
-
-
-def _chosen(
-    candidates: tuple[Equation, ...], chosen: dict[str, str], variant: frozenset[str]
-) -> tuple[Equation, ...]:
-    """Return the equations chosen by name, of those that have others beside them."""
-    kept = (each for each in candidates if chosen.get(each.yields, each.name) == each.name)
-    return tuple(each for each in kept if "bound" not in variant or each.yields not in _PARTS)
-
-
-def _of_all(variant: frozenset[str], collective_kind: str) -> dict[str, str]:
-    """Name the equation for each quantity that has several, whatever is trained."""
-    measured, bound = "calibrated" in variant, "bound" in variant
-    return {
-        "step_time": "bound_step_time" if bound else "step_time",
-        "memory_utilisation": (
-            "bound_memory_utilisation" if bound else "training_memory_utilisation"
-        ),
-        "compute_time": "calibrated_compute_time" if measured else "compute_time",
-        "memory_time": "calibrated_memory_time" if measured else "memory_time",
-        "kernel_time": "started_kernel_time" if measured else "ideal_kernel_time",
-        "pass_rate": f"{collective_kind}_pass_rate",
-        "pass_latency": f"{collective_kind}_pass_latency",
-        "memory_free": "usable_memory_free",
-        "micro_batches": "training_micro_batches",
-    }
-
-
-@lru_cache(maxsize=64)
-def network_equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
-    """Choose one equation for each quantity of training of a network of layers."""
-    chosen = {
-        **_of_all(variant, collective_kind),
-        "optimizer_time": "optimizer_time" if "copied" in variant else "plain_optimizer_time",
-    }
-    return _chosen(NETWORK_TRAINING, chosen, variant)
-
-
-# Sizes that only a run has which trains adapters.
-OF_ADAPTERS = (
-    *("adapter_parameters", "adapter_dense_parameters", "adapter_expert_parameters"),
-    *("bytes_per_quantized", "quantized_parameters", "frozen_bytes", "dequantized_at_once"),
-    *("frozen_multiply_adds", "spared_multiply_adds", "adapter_multiply_adds"),
-    *("exchanged_frozen_parameters", "frozen_gathers"),
-)
-# Quantities that hold whether or not the run fits.
-SIZES = (
-    *("weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "state_memory"),
-    *("saved_memory", "working_memory", "in_flight", "memory_required", "memory_free"),
-    *("usable_memory", "device_parameters", "model_flops", "hardware_flops", "sequence_flops"),
-    *("recomputed_flops", "micro_batches", "step_tokens", "state_bytes", "checkpoint_bytes"),
-    *("expert_owners", "state_shards", "gradient_shards", "weight_shards", "weight_gathers"),
-    *("gradient_scatters", "gathered_parameters", "pipeline_elements", "tree_depth", "hop_latency"),
-    *("flops_per_parameter_token", "run_tokens_per_parameter", "trained_parameters"),
-    "trained_share",
-    *OF_ADAPTERS,
-)
-# Where the time of a step goes.
-PARTS = {
-    "forward": "step_forward_time",
-    "recompute": "step_recompute_time",
-    "backward": "step_backward_time",
-    "exchange": "step_exchange_time",
-    "bubble": "bubble_time",
-    "pipeline": "exposed_pipeline_time",
-    "gradients": "exposed_gradient_time",
-    "optimizer": "optimizer_time",
-}
-# Of the whole run, what failures make longer.
-WITH_FAILURES = ("goodput", "training_time", "device_time", "training_cost")
-
-# What a caller may give in place of what the data or the equations say.
-TRAINING_GIVABLE = tuple(
-    dict.fromkeys(
-        (
-            *("peak_flops", "memory_bandwidth", "memory_capacity", "link_bandwidth"),
-            *("node_bandwidth", "fabric_bandwidth", "stage_bandwidth", "hop_latency"),
-            *("link_fraction", "memory_fraction", "bytes_per_parameter", "bytes_per_element"),
-            *("bytes_per_gradient", "state_bytes", "checkpoint_bytes"),
-            *(each.yields for each in TRAINING if not each.sums),
-        )
-    )
-)
-
-# The calibrated estimate has more of it.
-CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")
-
-# What can be asked for.
-TRAINING_NAMES = tuple(
-    dict.fromkeys(name for each in TRAINING for name in (each.yields, *each.inputs))
-)
-
-
-BOUND = "bound"
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Parts of sending that computing hides: within a stage, between stages, of gradients."""
-
-    exchange: float = 0.0
-    pipeline: float = 0.0
-    gradient: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """How often a device fails, and what saving and restarting take; None: not counted."""
-
-    mean_time_to_failure: float | None = None
-    checkpoint_bandwidth: float | None = None
-    restart_time: float | None = None
+    from mlsim.workloads.adapters import LoRA
 
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """A training run as it was asked for; sizes are floats in base units.
 
-    `tokens` is None where only a step is asked for; `given` holds quantities that
-    override what the data or the equations say.
+    Attributes
+    ----------
+    overlap
+        Parts of sending that computing hides: within a stage, between stages, of gradients.
+    whole
+        What is asked of the whole run, by quantity: how much it reads, what a device costs, how
+        often one fails. Empty where only a step is asked for.
+    given
+        Quantities that override what the data or the equations say.
+    assumed
+        Whether nobody asked for the precision.
+    software
+        What runs it; of the calibrated estimate only.
     """
 
     model: Transformer
@@ -262,17 +71,13 @@ class Scenario:
     global_batch: float
     micro_batch: float
     sequence_tokens: float
-    tokens: float | None
-    overlap: Overlap
-    reliability: Reliability
-    price: float | None
+    overlap: Mapping[str, float]
+    whole: Mapping[str, float]
     collective: str
     reserve_share: float
-    given: Mapping[str, Any]
-    # Whether nobody asked for the precision.
+    given: Mapping[str, float]
     assumed: bool
-    # What runs it; of the calibrated estimate only.
-    software: Software | None = None
+    software: Software | None
 
     @property
     def why(self) -> str:
@@ -334,7 +139,7 @@ class Scenario:
     @property
     def bound(self) -> bool:
         """Whether the least time is asked for that a step can take."""
-        return self.estimate == BOUND
+        return self.estimate == "bound"
 
     @property
     def masked_worked(self) -> bool:
@@ -409,10 +214,20 @@ class Scenario:
             return self.precision.computes_as
         return "bf16" if "bf16" in self.device.compute.figures else "fp16"
 
-    @property
+    @cached_property
+    def table(self) -> OperatorTable[Any]:
+        """Its kernels, of a micro-batch."""
+        return _kernel_table(self)
+
+    @cached_property
     def question(self) -> Question:
-        """What is asked of it."""
-        raise NotImplementedError
+        """What is asked of it: all that is known, its kernels, and the equations."""
+        return Question(
+            _known_of(self),
+            equations_for(self.variant, self.algorithm),
+            lambda: self.labels,
+            table=self.table,
+        )
 
     @property
     def labels(self) -> dict[str, str]:
@@ -451,3 +266,383 @@ def _bandwidth(hardware: Device | System | Cluster, span: int, stride: int) -> f
         inside = placement(span, stride, hardware.node.devices).groups == 1
         return hardware.node.link_bandwidth(span) if inside else hardware.fabric_bandwidth
     return hardware.link_bandwidth(span)
+
+
+# Columns that a given quantity takes the place of.
+_REPLACEABLE = ("peak_flops", "link_bandwidth", "kernel_overhead", "compute_fraction")
+_TABLES: dict[Any, OperatorTable[Kernel]] = {}
+
+
+def _kernel_table(job: Scenario) -> OperatorTable[Kernel]:
+    """Return the kernels of a micro-batch with peaks, rates and links of their own.
+
+    Made once for all batches and sequences, and for all ways to hold the state and to order
+    the stages: a search tries many with the same kernels.
+    """
+    replaced = tuple(name for name in _REPLACEABLE if name in job.given)
+    spread = _spread(job.parallelism)
+    same = (job.model, job.hardware, job.recipe, job.precision, job.estimate, job.software)
+    key = (*same, spread, replaced)
+    found = _TABLES.get(key)
+    if found is None:
+        if len(_TABLES) >= 4096:
+            _TABLES.clear()
+        found = _TABLES[key] = _new_table(job, spread)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spread(parallelism: Parallelism) -> Parallelism:
+    """Return a layout without what no kernel hangs on."""
+    return replace(parallelism, shard="none", interleaved=1)
+
+
+def _new_table(job: Scenario, spread: Parallelism) -> OperatorTable[Kernel]:
+    rows = tuple(_placed(job, row) for row in kernels(job.model, spread, job.recipe))
+    extra: dict[str, tuple[float, ...]] = {}
+    if "peak_flops" not in job.given:
+        extra["peak_flops"] = tuple(
+            job.device.compute.figure(job.computes_in(row.kind, row.name)).si for row in rows
+        )
+    if job.calibrated:
+        extra |= _calibrated_columns(job, rows)
+    sending = next((row for row in rows if row.link_span), None)
+    if sending and "link_bandwidth" not in job.given:
+        extra["link_bandwidth"] = tuple(
+            _exchange_bandwidth(job, row if row.link_span else sending) for row in rows
+        )
+    return OperatorTable(rows, KERNEL_COLUMNS, extra)
+
+
+def _placed(job: Scenario, row: Kernel) -> Kernel:
+    """Return a kernel with the messages of two levels, if its group is in several nodes."""
+    lies = placement(row.link_span or 1, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1:
+        return row
+    hops = links.two_level_hops(row.link_hops, row.link_span, lies.members, lies.groups)
+    return replace(row, link_hops=int(hops))
+
+
+def _exchange_bandwidth(job: Scenario, row: Kernel) -> float:
+    """Rate at which a device of a stage sends; of two levels, that of one ring as fast."""
+    one = job.bandwidth(row.link_span, row.link_stride)
+    lies = placement(row.link_span, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1 or job.node is None:
+        return one
+    inside = job.node.link_bandwidth(max(2, lies.members))
+    return float(links.two_level_bandwidth(lies.members, lies.groups, inside, one))
+
+
+def _calibrated_columns(job: Scenario, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
+    """Return columns of what was measured, where it is not the same for all kernels."""
+    from mlsim.solvers.calibrated import in_program, start_of
+
+    found, wide = job.achieved, job.attention_achieved
+    made_by = job.software
+    if found is None or wide is None or made_by is None:
+        return {}
+    starts = tuple(
+        0.0
+        if row.kind in ("network", "kept")
+        else start_of(found.kernel_overhead, made_by, row.kind)
+        for row in rows
+    )
+    # Standard attention is two products; flash attention is a kernel of its own.
+    own = not job.recipe.standard
+    reached = tuple(
+        in_program(
+            wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction,
+            made_by,
+            row.kind,
+            job.device,
+            job.computes_in(row.kind, row.name),
+        )
+        for row in rows
+    )
+    columns = {"kernel_overhead": starts, "compute_fraction": reached}
+    return {name: values for name, values in columns.items() if name not in job.given}
+
+
+_NF4 = "NF4 with double quantization [Dettmers et al., 2023]"
+# Of a frozen weight: one forward, and one for the gradient of its input.
+_FROZEN_MULTIPLY_ADDS = 2.0
+
+
+def _add_adapters(known: Known, job: Scenario, adapters: LoRA) -> None:
+    """Add what is trained and what is frozen, in which formats, and how it is divided."""
+    model, parallelism, tokens = job.model, job.parallelism, int(job.sequence_tokens)
+    architecture = f"from the architecture of {model.name}"
+    words = f"{adapters}, {architecture} ({model.source})"
+    padded = padded_model(model, parallelism.pipeline)
+    dense, expert = adapter_parameters_on_device(padded, adapters, parallelism)
+    frozen, own = multiply_adds(model, adapters, tokens)
+    spared = spared_multiply_adds(model, adapters, tokens, causal="causal" in job.variant)
+    known.add(
+        words,
+        adapter_dense_parameters=dense,
+        adapter_expert_parameters=expert,
+        trained_parameters=float(adapters.parameters(model)),
+        frozen_multiply_adds=frozen,
+        adapter_multiply_adds=own,
+        spared_multiply_adds=spared,
+    )
+    once = "definition: one forward, and one backward, since frozen weights have no gradients"
+    known.add(once, training_multiply_adds=_FROZEN_MULTIPLY_ADDS)
+    if job.recipe.quantized:
+        known.add(_NF4, **NF4)
+        known.add(
+            f"{_NF4}: the matrices of the layers, {architecture}",
+            quantized_parameters=quantized_on_device(padded, parallelism),
+            dequantized_at_once=widest(model, parallelism),
+        )
+    else:
+        same = "frozen weights are kept as they compute"
+        known.add(same, frozen_bytes=known["bytes_per_parameter"], dequantized_at_once=0.0)
+    if parallelism.copies == 1 or parallelism.shard != "zero3":
+        held = f"layout: {parallelism}; each copy has all frozen weights"
+        known.add(held, frozen_gathers=0.0, exchanged_frozen_parameters=0.0)
+
+
+# What is given stands in place of what it would be computed from.
+_LEADS_TO = {
+    "state_bytes": ("moment_bytes", "master_bytes"),
+    "hop_latency": ("link_latency", "measured_devices"),
+    "flops_per_parameter_token": ("training_multiply_adds",),
+    "bytes_per_quantized": (
+        *("value_bytes", "constant_bytes", "block_parameters"),
+        *("second_constant_bytes", "block_constants"),
+    ),
+}
+_GIVEN = "given"
+
+
+def _known_of(job: Scenario) -> Known:
+    """Return everything known of a run but its kernels' columns, in base units."""
+    known = Known()
+    _add_sizes(known, job)
+    _add_model(known, job)
+    _add_layout(known, job)
+    add_device(known, job)
+    _add_links(known, job)
+    add_rates(known, job)
+    _add_state(known, job)
+    add_run(known, job)
+    if job.recipe.adapters:
+        _add_adapters(known, job, job.recipe.adapters)
+    return with_given(known, job, _LEADS_TO)
+
+
+def with_given(known: Known, job: Scenario, leads_to: Mapping[str, Sequence[str]]) -> Known:
+    """Return what is known with what is given, in place of what that would be computed from."""
+    for name in job.given:
+        for each in leads_to.get(name, ()):
+            known.pop(each, None)
+    return known.add(_GIVEN, **job.given)
+
+
+def _add_sizes(known: Known, job: Scenario) -> None:
+    known.add(
+        _GIVEN,
+        global_batch=job.global_batch,
+        micro_batch=job.micro_batch,
+        sequence_tokens=job.sequence_tokens,
+        new_tokens=job.sequence_tokens,
+        reserve_share=job.reserve_share,
+    )
+    known.add("definition: training has no cache", cached_tokens=0.0)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    for name, share in job.overlap.items():
+        words = _GIVEN if share else "stated: nothing hides behind computing"
+        known.add(words, **{f"{name}_overlap": share})
+
+
+def _add_model(known: Known, job: Scenario) -> None:
+    model, tokens = job.model, int(job.sequence_tokens)
+    words = f"{model.name}, from its architecture ({model.source})"
+    dense, expert = parameters_on_device(model, job.parallelism)
+    known.add(
+        words,
+        dense_parameters=dense,
+        expert_parameters=expert,
+        model_parameters=float(model.active_parameter_count),
+        all_parameters=float(model.parameter_count),
+        trained_parameters=float(model.parameter_count),
+        layers=float(model.layers),
+        hidden_size=float(model.hidden),
+    )
+    # A program that skips what is masked is not asked for it; standard attention
+    # works on the whole square, window or not.
+    if job.masked_worked and model.attention.window:
+        model = replace(model, attention=replace(model.attention, window=0))
+    causal = "causal" in job.variant
+    known.add(words, sequence_flops=float(model.flop_count(tokens, causal=causal, all_logits=True)))
+    if job.bound:
+        known.add("the bound computes nothing again", recomputed_flops=0.0)
+    elif job.recipe.recompute == "full":
+        known.add(words, output_multiply_adds=output_multiply_adds(model, tokens))
+    elif job.recipe.recompute == "selective" and job.recipe.standard:
+        known.add(words, score_multiply_adds=score_multiply_adds(model, tokens))
+    else:
+        nothing = "nothing is computed again that the sequence's work counts"
+        known.add(nothing, recomputed_flops=0.0)
+
+
+def layout(job: Scenario) -> str:
+    """Say how a run is spread, as an origin."""
+    return f"layout: {job.parallelism}"
+
+
+def _add_layout(known: Known, job: Scenario) -> None:
+    parallelism, group = job.parallelism, job.group
+    names = ("data", "tensor", "context", "pipeline")
+    known.add(
+        partial(layout, job),
+        **{f"{name}_parallel": float(getattr(parallelism, name)) for name in names},
+        interleaved=float(parallelism.interleaved),
+        devices=float(parallelism.devices),
+        expert_replicas=float(parallelism.expert_replicas),
+        stage_layers=float(stage_layers(job.model, parallelism.pipeline)),
+        spared_layers=float("uneven" in job.variant),
+        shard_group=float(parallelism.copies),
+        node_members=float(group.members),
+        node_groups=float(group.groups),
+    )
+
+
+def add_device(known: Known, job: Scenario) -> None:
+    """Add the rates and the memory of each device."""
+    device = job.device
+    known.add_memory(device)
+    peak = device.compute.figure(job.precision)
+    known.columns(recorded(device, peak), "peak_flops")
+    if "peak_flops" in job.given:
+        known.add("given, as peak_flops", peak_rate=job.given["peak_flops"])
+    else:
+        known.add(recorded(device, peak), peak_rate=peak.si)
+
+
+def add_group(known: Known, job: Scenario) -> None:
+    """Add the rates at which copies of the weights send to one another."""
+    parallelism, group = job.parallelism, job.group
+    fabric = job.bandwidth(parallelism.copies, parallelism.tensor)
+    within = job.node.link_bandwidth(max(2, group.members)) if job.node else 0.0
+    if group.groups > 1 and job.algorithm != "hierarchical":
+        # One ring, or tree, through all nodes is as fast as its slowest link.
+        within = min(within, fabric)
+    inside, outside = _links(job)
+    known.add(inside, node_bandwidth=within)
+    known.add(outside, fabric_bandwidth=fabric)
+    if parallelism.copies == 1:
+        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
+
+
+def _add_links(known: Known, job: Scenario) -> None:
+    """Add the rates at which devices send to one another, and where they send nothing."""
+    add_group(known, job)
+    parallelism = job.parallelism
+    # A pipeline through several nodes goes at the rate of its slowest link.
+    stage = min(
+        job.bandwidth(size, parallelism.stage_devices) for size in {2, max(2, parallelism.pipeline)}
+    )
+    inside, outside = _links(job)
+    between = isinstance(job.hardware, Cluster) and stage == job.hardware.fabric_bandwidth
+    known.add(outside if between else inside, stage_bandwidth=stage)
+    known.columns(partial(_either, inside, outside), "link_bandwidth")
+    if parallelism.pipeline == 1:
+        known.add("one stage: nothing is sent between stages", pipeline_time=0.0)
+    if not any(row.link_span for row in job.table.operators):
+        known.add("one device a stage: nothing is sent within it", exchange_time=0.0)
+
+
+def _links(job: Scenario) -> tuple[Origin, Origin]:
+    """Return the origins of the links within a node, and between nodes."""
+    hardware = job.hardware
+    if isinstance(hardware, Cluster):
+        return recorded(hardware.node, hardware.node.figure), recorded(hardware, hardware.figure)
+    if isinstance(hardware, System):
+        return (recorded(hardware, hardware.figure),) * 2
+    return ("one device: nothing is sent",) * 2
+
+
+def _either(inside: Origin, outside: Origin) -> str:
+    """Say where the rate of a kernel's link comes from, which may leave its node."""
+    within, between = (each if isinstance(each, str) else each() for each in (inside, outside))
+    return within if within == between else f"{within}; or between nodes {between}"
+
+
+def add_rates(known: Known, job: Scenario) -> None:
+    """Add the parts of the data sheet's rates that are reached, and the time to start."""
+    device, links = job.achieved, job.linked
+    if device is None:
+        known.add("roofline: the full rate of the memory", memory_fraction=1.0)
+        if job.calibrated:
+            from mlsim.solvers.calibrated import add_tiling
+
+            add_tiling(known, job.device)
+    else:
+        origins, fraction = device.origins, device.origins["compute_fraction"]
+        own = "" if job.recipe.standard else f"; for attention {origins['attention_fraction']}"
+        known.add(origins["memory_fraction"], memory_fraction=device.memory_fraction)
+        known.columns(f"{fraction}{own}", "compute_fraction")
+        known.columns(origins["kernel_overhead"], "kernel_overhead")
+        known.add(origins.get("tile_size", ""), tile_size=float(device.tile))
+        if device.cores is None:
+            known.add(origins["cores"], filled_share=1.0)
+        else:
+            known.add(origins["cores"], cores=float(device.cores))
+    if links is None:
+        known.add("roofline: the full rate of the link", link_fraction=1.0)
+        known.add("roofline: starting to send takes no time", hop_latency=0.0)
+        return
+    across = "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
+    known.add(f"{links.origins['link_fraction']}{across}", link_fraction=links.link_fraction)
+    known.add(
+        f"of an all-reduce: {links.origins['link_latency']}",
+        link_latency=links.link_latency,
+        measured_devices=float(links.devices),
+    )
+
+
+def _add_state(known: Known, job: Scenario) -> None:
+    """Add what is held of weights, gradients and optimizer, and how often it is sent.
+
+    What is not sharded has one shard and is sent once a step; equations give the rest.
+    """
+    parallelism, shard = job.parallelism, job.parallelism.shard
+    chosen, wide, full = job.precision, kept_bytes(job.precision), PRECISIONS["fp32"].bytes
+    kept = "" if chosen.bits >= WIDE else f", kept in {WIDE:g} bits"
+    words = f"{job.why or chosen.name}{kept}: {max(chosen.bits, WIDE):g} bits"
+    gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
+    known.add(gradients, bytes_per_gradient=job.gradients.bytes)
+    known.add("Adam: each moment in 32 bits", moment_bytes=full)
+    copied = wide < full
+    words_of_copy = "a copy of the weights in" if copied else "weights are in"
+    known.add(f"Adam: {words_of_copy} 32 bits", master_bytes=full if copied else 0.0)
+    # Plain copies gather gradients, of which all then update all weights.
+    plain = shard == "none"
+    known.add(gradients if plain else words, gathered_bytes=job.gradients.bytes if plain else wide)
+    alone = parallelism.copies == 1
+    once = 0.0 if alone else 1.0
+    held = {}
+    if shard == "none":
+        held["state_shards"] = 1.0
+    if shard not in ("zero2", "zero3"):
+        held["gradient_shards"] = 1.0
+    if shard != "zero3":
+        held["weight_shards"] = 1.0
+    # Who keeps only a part of the gradients must add up after each micro-batch.
+    if alone or shard not in ("zero2", "zero3"):
+        held["gradient_scatters"] = once
+    if alone or shard != "zero3":
+        held |= {"weight_gathers": once, "gathered_parameters": 0.0}
+    known.add(partial(layout, job), **held)
+
+
+def add_run(known: Known, job: Scenario) -> None:
+    """Add what is asked of the whole run."""
+    backward = "definition: one forward, and two backward"
+    known.add(backward, training_multiply_adds=TRAINING_MULTIPLY_ADDS)
+    known.add(_GIVEN, **job.whole)
+    if "mean_time_to_failure" not in job.whole:
+        known.add("no failures are counted: give mean_time_to_failure", goodput=1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -30,15 +30,15 @@ from mlsim.solvers.causes import (
     with_training_causes,
 )
 from mlsim.solvers.question import Question
-from mlsim.solvers.training.scenario import (
+from mlsim.solvers.training.equations import (
     OF_ADAPTERS,
     PARTS,
     SIZES,
     TRAINING_GIVABLE,
     TRAINING_NAMES,
     WITH_FAILURES,
-    Scenario,
 )
+from mlsim.solvers.training.scenario import Scenario
 from mlsim.units import held, text
 from mlsim.values import as_share
 from mlsim.values.attributes import count, result
@@ -180,9 +180,9 @@ def hidden(training: Training) -> str:
 
 def _run(training: Training) -> str:
     """Say how long a whole run takes; nothing where a step alone was asked about."""
-    if training.run.tokens is None:
+    count = training.run.whole.get("training_tokens")
+    if count is None:
         return ""
-    count = training.run.tokens
     sizes = ((1e12, "trillion "), (1e9, "billion "), (1e6, "million "))
     named = (f"{count / size:,.4g} {name}tokens" for size, name in sizes if count >= size)
     return f"{next(named, f'{count:,.0f} tokens')}: {whole_words(training)}"
@@ -195,7 +195,7 @@ def whole_words(training: Training) -> str:
     goodput = training.value("goodput")
     if goodput < 1:
         words += f", goodput {goodput:.1%}"
-    if training.run.price is not None:
+    if "device_price" in training.run.whole:
         words += f", {training.value('training_cost'):,.0f} USD"
     return words
 
@@ -267,7 +267,7 @@ _FORM = Form(
         "software": software_key,
         "adapters": _adapters,
         "layout": _layout,
-        "overlap": lambda training: asdict(training.run.overlap),
+        "overlap": lambda training: dict(training.run.overlap),
         **BATCHES,
         "sequence_tokens": lambda training: with_unit(training.run.sequence_tokens, "token/sample"),
         "feasible": lambda training: training.feasible,
@@ -503,7 +503,7 @@ class Training(TimedAnswer):
     @property
     def _whole_run(self) -> bool:
         """Whether the whole run was asked about, and not a step alone."""
-        return self.run.tokens is not None
+        return not {"training_tokens", "training_samples"}.isdisjoint(self.run.whole)
 
     def load(self) -> Load:
         """Return what the devices are asked to do, for `Engine.footprint`.
@@ -584,5 +584,5 @@ class Training(TimedAnswer):
         """Name the results of a whole run, as far as it was asked for."""
         if not self._whole_run or not self.shows_times:
             return ()
-        cost = ("training_cost",) if self.run.price is not None else ()
+        cost = ("training_cost",) if "device_price" in self.run.whole else ()
         return ("training_time", "device_time", "goodput", *cost)
