@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
     from mlsim.profiling.read import read_profile, sample_profile, sample_profiles
     from mlsim.profiling.read.perf_stat import read_perf_stat
-    from mlsim.profiling.read.printed import read_nvidia_smi, read_time
+    from mlsim.profiling.read.printed import read_nvidia_smi
     from mlsim.profiling.roofs import Remedy
     from mlsim.profiling.stopwatch import (
         Spread,
@@ -47,7 +47,7 @@ _NAMES = {
     "measuring.measurement": ("MeasuredFigure", "Measurement"),
     "read": ("read_profile", "sample_profile", "sample_profiles"),
     "read.perf_stat": ("read_perf_stat",),
-    "read.printed": ("read_nvidia_smi", "read_time"),
+    "read.printed": ("read_nvidia_smi",),
     "roofs": ("Remedy",),
     "stopwatch": (
         *("Spread", "Stopwatch", "Task", "Trace", "balance", "critical_path", "lanes"),
@@ -83,7 +83,6 @@ __all__ = [
     "read_nvidia_smi",
     "read_perf_stat",
     "read_profile",
-    "read_time",
     "sample_profile",
     "sample_profiles",
     "time_command",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from mlsim.profiling.read.tables import (
     Source,
     header_in,
     open_source,
-    spans_of,
 )
 
 _KNOWN = (
@@ -36,8 +34,8 @@ _MOST_LINES = 500_000
 def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredProfile:
     r"""Read a profile, gzipped or not; the format is found out from what is in the file.
 
-    Formats: Nsight Compute (CSV long, wide and summary, and its page), Nsight Systems CSV and
-    SQLite, PyTorch traces and tables of `key_averages()`, rocprof, rocprofv3, `perf stat`.
+    Formats: Nsight Compute (CSV long, wide and summary), summaries of Nsight Systems and its
+    SQLite, PyTorch's traces and tables of `key_averages()`, rocprof, rocprofv3, `perf stat`.
 
     Parameters
     ----------
@@ -78,16 +76,13 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
     start = source.start.lstrip()
     if kineto.is_trace(start) and not _of_rocprof(start):
         return kineto.read(source)
-    lines, before = source.lines(), ""
+    lines = source.lines()
     for number, line, _ in lines:
         if number > _MOST_LINES:
             break
         read = _reader_of(source, number, line, lines, decimal)
         if read is not None:
             return read()
-        if "Total Time" in before and spans_of(line):
-            return nsight_systems.read_columns(source, number - 1, before, line, lines)
-        before = line
     raise DataFileError(f"{source.path}: {_what(source.start)} {_KNOWN}")
 
 
@@ -103,8 +98,13 @@ def _what(start: str) -> str:
         return "this is a list of metrics without values: collect them with ncu --metrics."
     if "Command Line Profiler" in start:
         return "this is what ncu --version prints, and has no kernel."
+    if "==PROF==" in start and "Metric Name" in start:
+        return "this is a page of Nsight Compute for people: write a table, by ncu --csv."
     if "NVIDIA-SMI" in start or start.startswith(("# gpu", "timestamp, ", "index, ", "name, ")):
-        return "this is a log of nvidia-smi, of which `read_nvidia_smi` makes readings."
+        return (
+            "this is of nvidia-smi. `read_nvidia_smi`, or mlsim profile with this file alone, "
+            "reads a log of nvidia-smi --query-gpu=... --format=csv."
+        )
     if _of_rocprof(start):
         return (
             "this is rocprof's trace for a browser. Give the table beside it: results.csv or "
@@ -124,11 +124,10 @@ def _reader_of(
     from mlsim.profiling.read import nsight_compute, nsight_systems, operators, perf_stat, rocprof
 
     if "Performance counter stats for" in line:
-        return lambda: perf_stat.read(source, line, _numbered(lines), decimal)
+        numbered = ((at, text) for at, text, _ in lines)
+        return lambda: perf_stat.read(source, line, numbered, decimal)
     if "Name" in line and ("Self CPU" in line or "CPU total" in line) and "," not in line:
         return lambda: operators.read_table(source, number, line, lines)
-    if line.startswith(" ") and nsight_compute.is_heading(line):
-        return lambda: nsight_compute.read_page(source, number, line, lines, decimal)
     if len(line) < 12 or not any(sign in line for sign in ",;\t|"):
         return None
     # Words of which a header has one, what knows the columns, and what reads the rows.
@@ -141,14 +140,9 @@ def _reader_of(
             table = header_in(source, number, line, known)
             if table is not None:
                 return partial(read, table, lines, decimal)
-    if perf_stat.is_csv(line) or '"counter-value"' in line:
-        both = itertools.chain([(number, line)], _numbered(lines))
-        return lambda: perf_stat.read(source, "", both, decimal)
+    if perf_stat.is_table(line):
+        perf_stat.parse([(number, line)], str(source.path))
     return None
-
-
-def _numbered(lines: Lines) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line, _ in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,13 +222,6 @@ class Counters:
                 value = self.value(base + roll, "s")
                 if value:
                     return value, base + roll
-        for unit in ("sm", "smsp", "gpc"):
-            for roll in ("avg", "max"):
-                cycles = self.value(f"{unit}__cycles_elapsed.{roll}", "1")
-                rate = self.value(f"{unit}__cycles_elapsed.{roll}.per_second", "1/s")
-                rate = rate or self.value(f"{unit}__cycles_elapsed.avg.per_second", "1/s")
-                if cycles and rate:
-                    return cycles / rate, f"{unit}__cycles_elapsed.{roll} over its rate"
         return None, ""
 
     def count(self, base: str, kind: str = "1") -> tuple[float, str] | None:

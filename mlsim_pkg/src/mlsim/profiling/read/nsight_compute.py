@@ -1,7 +1,6 @@
 """Nsight Compute: what `ncu --csv` prints, long (a row a metric) or wide (a row a launch).
 
-The page "details" names some metrics in words; a summary has the mean of several launches. What it
-prints without --csv is a page, too: a heading for each launch, metrics in columns below it.
+The page "details" names some metrics in words; a summary has the mean of several launches.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.joining import Timeline
@@ -17,16 +15,11 @@ from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.ncu_counts import DETAILS, FACTS, Launch, kernel_of
 from mlsim.profiling.read.tables import (
     Lines,
-    Locale,
     Row,
-    Source,
     Table,
-    cells_of,
     checked_number,
-    find_locale,
     locale_of,
     rows_of,
-    spans_of,
     unit_scale,
 )
 
@@ -69,23 +62,13 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
         If a row is broken, a metric has a unit of another kind, or there is no launch.
     """
     launches = _long if is_long(set(table.header)) else _wide
-    return profile_of(table.source, launches(table, lines, decimal))
-
-
-def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
-    """Add launches up by kernel, grid and block.
-
-    Raises
-    ------
-    DataFileError
-        If there is no launch.
-    """
-    found = Timeline(source.path)
+    path = table.source.path
+    found = Timeline(path)
     device = capability = ""
     summary, moves = False, 0
     # Counts of operations that all launches have together, and that each launch of a kernel has.
     asked, counted = set[str](), dict[tuple[str, str, str], set[str]]()
-    for launch in launches:
+    for launch in launches(table, lines, decimal):
         kernel = kernel_of(launch)
         found.add(kernel)
         counts = {each for each in launch.metrics if _WORK.search(each)}
@@ -98,7 +81,7 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
         capability = capability or launch.capability
     if not found.sums:
         raise DataFileError(
-            f"{source.path}: there is a header of Nsight Compute, and no kernel below it. Profile "
+            f"{path}: there is a header of Nsight Compute, and no kernel below it. Profile "
             "a run that launches kernels."
         )
     kernels = list[MeasuredKernel]()
@@ -132,7 +115,7 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
 def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     """Yield launches of rows for each metric, in their order."""
     value = next(each for each in _VALUES if each in table.columns)
-    locale = locale_of(table, decimal, [value])
+    locale_of(table, decimal, [value])
     launch: Launch | None = None
     key: tuple[str, ...] = ()
     before: list[str] = []
@@ -148,35 +131,37 @@ def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
         if launch is None or here != key:
             if launch is not None:
                 yield launch
-            launch, key, before, order = _start(row, locale), here, order, []
+            launch, key, before, order = _start(row), here, order, []
         order.append(metric)
         unasked = row.cut and not _kept(metric) and metric not in DETAILS
-        text = "" if unasked else row[value]
-        take(launch, metric, row.get("Metric Unit"), text, where=row.where, locale=locale)
+        take(launch, metric, row.get("Metric Unit"), "" if unasked else row[value], row)
     if launch is not None and not known:
         raise DataFileError(
             f"{table.at(table.line)}: no metric of Nsight Compute stands below 'Metric Name'. "
             "Columns and header don't belong together."
         )
     if launch is not None:
-        _check_whole(launch, order, before)
+        if len(order) < len(before) and before[: len(order)] == order:
+            # It begins as the one before it and lacks the rest.
+            raise DataFileError(
+                f"{launch.where}: the file ends within a launch, which has {len(order)} of "
+                f"{len(before)} metrics. Export it again."
+            )
         yield launch
-
-
-def _check_whole(launch: Launch, order: list[str], before: list[str]) -> None:
-    """Refuse a last launch that begins as the one before it and lacks the rest."""
-    if len(order) < len(before) and before[: len(order)] == order:
-        raise DataFileError(
-            f"{launch.where}: the file ends within a launch, which has {len(order)} of "
-            f"{len(before)} metrics. Export it again."
-        )
 
 
 def _wide(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     """Yield launches of a table with a column for each metric."""
-    columns, units = _metric_columns(table)
+    columns: dict[str, str] = {}
+    # Units may stand in brackets behind a metric's name, or in a row of their own.
+    units: dict[str, str | None] = {}
+    for name in table.header:
+        found = _BRACKET.fullmatch(name)
+        metric = found["name"] if found else name
+        if _METRIC.fullmatch(metric):
+            columns[name], units[metric] = metric, found["unit"] if found else None
     numbers = [name for name, metric in columns.items() if _kept(metric)]
-    locale = locale_of(table, decimal, numbers)
+    locale_of(table, decimal, numbers)
     identity = next((each for each in ("ID", "Process ID") if each in table.columns), "")
     first = True
     for row in rows_of(table, lines):
@@ -185,28 +170,13 @@ def _wide(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
             first = False
             continue
         first = False
-        launch = _start(row, locale)
+        launch = _start(row)
         for name in numbers:
-            metric = columns[name]
-            unit = units.get(metric)
-            take(launch, metric, unit, row[name], where=row.where, locale=locale)
+            take(launch, columns[name], units[columns[name]], row[name], row)
         device = row.get("device__attribute_display_name").strip()
         if device:
             launch.texts["device"] = device
         yield launch
-
-
-def _metric_columns(table: Table) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Return the metric of each column, and units that stand in brackets behind its name."""
-    columns: dict[str, str] = {}
-    units: dict[str, str | None] = {}
-    for name in table.header:
-        found = _BRACKET.fullmatch(name)
-        metric = found["name"] if found else name
-        if _METRIC.fullmatch(metric):
-            columns[name] = metric
-            units[metric] = found["unit"] if found else None
-    return columns, units
 
 
 def _is_units(row: Row, columns: Mapping[str, str], identity: str) -> bool:
@@ -221,7 +191,7 @@ def _mixed(row: Row, what: str) -> DataFileError:
     return DataFileError(f"{row.where}: {what}. Columns and header don't belong together.")
 
 
-def _start(row: Row, locale: Locale) -> Launch:
+def _start(row: Row) -> Launch:
     name = row.get(*NAMES).strip()
     if name.startswith(_SECTIONS):
         raise _mixed(row, f"{name!r} is a section, and stands where a kernel's name should")
@@ -235,8 +205,7 @@ def _start(row: Row, locale: Locale) -> Launch:
         size = row.get(column).strip()
         if size and not re.fullmatch(r"\(?\s*\d+\s*([,x]\s*\d+\s*){0,2}\)?", size):
             raise _mixed(row, f"{column!r} is {size!r}, and must be such as (128, 1, 1)")
-    calls = row.get("Invocations", "Invocation")
-    count = checked_number(calls, locale, row.where, "Invocations") if calls else 1.0
+    count = row.number("Invocations") if row.get("Invocations") else 1.0
     grid, block = (row.get(each).strip() for each in ("Grid Size", "Block Size"))
     return Launch(name, capability, grid, block, row.where, int(count or 1))
 
@@ -256,9 +225,7 @@ def _kept(metric: str) -> bool:
     return bool(_KEPT.search(base))
 
 
-def take(
-    launch: Launch, metric: str, unit: str | None, text: str, *, where: str, locale: Locale
-) -> None:
+def take(launch: Launch, metric: str, unit: str | None, text: str, row: Row) -> None:
     """Keep a metric of a launch as a number in base units.
 
     Raises
@@ -273,7 +240,8 @@ def take(
         if metric == "device__attribute_display_name":
             launch.texts["device"] = text.strip()
         return
-    value = checked_number(text, locale, where, metric)
+    where = row.where
+    value = checked_number(text, row.table.locale, where, metric)
     if value is None:
         return
     scale = unit_scale(unit) if unit is not None else None
@@ -283,7 +251,12 @@ def take(
         else:
             raise DataFileError(f"{where}: the unit {unit!r} of {metric} is unknown.")
     kind, factor = scale or ("?", 1.0)
-    _check_count(metric, unit or "", where)
+    plain = (unit or "").strip().lstrip("KMGT")
+    allowed = next((units for part, units in _COUNTED if part in metric), ())
+    if allowed and plain not in allowed and any(plain in units for _, units in _COUNTED):
+        raise DataFileError(
+            f"{where}: {metric} is counted in {unit!r}. Columns and header don't belong together."
+        )
     if want and kind != want:
         return  # "Memory Throughput" is also a percentage
     if metric in launch.metrics and launch.metrics[metric] != (value * factor, kind):
@@ -291,99 +264,3 @@ def take(
             return  # sections repeat a figure, rounded in other units
         raise DataFileError(f"{where}: {metric} stands twice for one launch, with two values.")
     launch.metrics[metric] = (value * factor, kind)
-
-
-def _check_count(metric: str, unit: str, where: str) -> None:
-    """Refuse a count in a unit of another kind of count."""
-    plain = unit.strip().lstrip("KMGT")
-    allowed = next((units for part, units in _COUNTED if part in metric), ())
-    others = {each for _, units in _COUNTED for each in units} - set(allowed)
-    if allowed and plain in others:
-        raise DataFileError(
-            f"{where}: {metric} is counted in {unit!r}. Columns and header don't belong together."
-        )
-
-
-# "  saxpy(float *) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"; older versions
-# have the date in front of the context, and no grid.
-_HEADING = re.compile(
-    r"^ {1,4}(?P<name>\S.*?)(?: (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)))?,"
-    r"(?: \d{4}-\w{3}-\d{2} [\d:]+,)? Context \d+, Stream \d+"
-    r"(?:, Device \d+, CC (?P<cc>\d+\.\d+))?\s*$"
-)
-_MOST_CELLS = 20_000
-
-
-def is_heading(line: str) -> bool:
-    """Whether a line begins a launch.
-
-    >>> is_heading("  add(int) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0")
-    True
-    """
-    return "Context " in line and bool(_HEADING.match(line))
-
-
-def read_page(
-    source: Source, number: int, line: str, lines: Lines, decimal: str | None
-) -> MeasuredProfile:
-    """Read the page from its first heading on.
-
-    Raises
-    ------
-    DataFileError
-        If a row does not fit its columns, or the page is cut off within a table.
-    """
-    values = (
-        cells[2] for _, _, cells in islice(_rows(source, source.lines()), _MOST_CELLS) if cells
-    )
-    locale = find_locale(values, str(source.path), decimal=decimal)
-    return profile_of(source, _launches(source, chain([(number, line, True)], lines), locale))
-
-
-def _rows(source: Source, lines: Lines) -> Iterator[tuple[int, str, list[str] | None]]:
-    """Yield headings, without cells, and rows of metrics: name, unit and value."""
-    spans: list[tuple[int, int]] = []
-    number = 0
-    for number, line, _ in lines:
-        found = spans_of(line)
-        if found and len(found) == 3:
-            # Dashes stand above the names of the columns, below them, and at the end.
-            spans = found
-        elif is_heading(line):
-            spans = []
-            yield number, line, None
-        elif spans and not line.strip():
-            spans = []
-        elif spans:
-            cells = cells_of(line, spans, open_end=False)
-            if cells is None or not cells[0]:
-                raise DataFileError(
-                    f"{source.path}:{number}: the row does not fit its columns: "
-                    f"{line.strip()[:60]!r}. The file is damaged."
-                )
-            if cells[0] != "Metric Name" and cells[2]:
-                yield number, line, cells
-        if found and len(found) != 3:
-            spans = []
-
-
-def _launches(source: Source, lines: Lines, locale: Locale) -> Iterator[Launch]:
-    launch: Launch | None = None
-    before: list[str] = []
-    order: list[str] = []
-    for number, line, cells in _rows(source, lines):
-        where = f"{source.path}:{number}"
-        if cells is None:
-            if launch is not None:
-                yield launch
-            found = _HEADING.match(line)
-            parts = found.groupdict(default="") if found else {}
-            launch = Launch(parts["name"], parts["cc"], parts["grid"], parts["block"], where)
-            before, order = order, []
-        elif launch is not None:
-            name, unit, value = cells
-            order.append(name)
-            take(launch, name, unit, value, where=where, locale=locale)
-    if launch is not None:
-        _check_whole(launch, order, before)
-        yield launch

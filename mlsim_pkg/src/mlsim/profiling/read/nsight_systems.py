@@ -1,15 +1,13 @@
-"""Nsight Systems: what `nsys stats` prints, as CSV or in columns, one report or several.
+"""Nsight Systems: summaries of kernels, copies and calls (`nsys stats` as CSV), and exports.
 
-Summaries of kernels, copies and calls, and the trace of all GPU activity. What nvprof printed as
-CSV is read too: it has the same columns, and a row of units. An export to SQLite is opened
-read-only and within a limit of steps.
+An export to SQLite is opened read-only and within a limit of steps.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from math import nan
 from pathlib import Path
@@ -26,16 +24,14 @@ from mlsim.profiling.read.tables import (
     Table,
     known,
     locale_of,
-    rows_in,
     rows_of,
-    spans_of,
     unit_scale,
 )
 
 if TYPE_CHECKING:
     import sqlite3
 
-_COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Operations")
+_COUNTS = ("Instances", "Num Calls", "Count")
 _WITH_UNIT = re.compile(r"(?P<name>[^()]+?)\s*\((?P<unit>[^()%]+)\)")
 MISSING = {
     "flops": "Nsight Systems counts no operations. Join it with a file of Nsight Compute",
@@ -55,10 +51,13 @@ def direction(name: str) -> str:
     return "other copy"
 
 
-def _plain(name: str) -> str:
-    """Return a column's name without its unit."""
-    found = _WITH_UNIT.fullmatch(name.strip())
-    return found["name"].strip() if found else name.strip()
+def _units(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return columns and their units by the name without it."""
+    found = {name: _WITH_UNIT.fullmatch(name.strip()) for name in columns}
+    return {
+        each["name"].strip() if each else name.strip(): (name, each["unit"] if each else "")
+        for name, each in found.items()
+    }
 
 
 def kind_of(columns: set[str]) -> str:
@@ -67,13 +66,9 @@ def kind_of(columns: set[str]) -> str:
     >>> kind_of({"Time (%)", "Total Time (ns)", "Instances", "Name"})
     'kernels'
     """
-    plain = {_plain(each) for each in columns}
-    if {"Type", "Time(%)", "Time", "Calls", "Name"} <= plain:
-        return "nvprof"
-    if {"Start", "Duration", "Name"} <= plain and plain & {"Strm", "Stream"}:
-        return "trace"
+    plain = _units(columns).keys()
     if "Total Time" in plain and "Operation" in plain:
-        return "all" if "Category" in plain else "copies"
+        return "copies"
     if "Total" in plain and "Operation" in plain:
         return "sizes"
     if "Total Time" in plain and "Name" in plain:
@@ -86,28 +81,6 @@ def is_report(columns: set[str]) -> bool:
     return bool(kind_of(columns))
 
 
-class _Found(Timeline):
-    """What reports say; the starts of kernels by function."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source.path)
-        self.starts = list[Launches]()
-        self.device = ""
-
-    def launched(self) -> Launches | None:
-        """Return the starts of kernels, their median that of the function called most."""
-        if not self.starts:
-            return None
-        most = max(self.starts, key=lambda each: each.calls)
-        longest = [each.longest for each in self.starts if each.longest is not None]
-        return Launches(
-            sum(each.calls for each in self.starts),
-            sum(each.seconds for each in self.starts),
-            usual=most.usual,
-            longest=max(longest, default=None),
-        )
-
-
 def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     """Read all reports of a file.
 
@@ -116,188 +89,83 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     DataFileError
         If a row is broken, a column has no unit, or there is no kernel and no copy.
     """
-    found = _Found(table.source)
-    reader: _Report | None = None
+    source, run = table.source, Timeline(table.source.path)
+    starts = list[Launches]()
+    report: _Report | None = None
     for row in rows_of(table, lines, is_report):
-        if reader is None or row.table is not reader.table:
-            reader = _Report(row.table, decimal)
-        reader.take(row, found)
-    return _profile(table.source, found)
-
-
-def read_columns(
-    source: Source, number: int, header: str, dashes: str, lines: Lines
-) -> MeasuredProfile:
-    """Read reports that are printed in columns.
-
-    Raises
-    ------
-    DataFileError
-        If a row is broken.
-    """
-    found = _Found(source)
-    line = number
-    while True:
-        spans = spans_of(dashes)
-        names = [header[start:end].strip() for start, end in spans]
-        names[-1] = header[spans[-1][0] :].strip()
-        table = Table(source, line, names, "\t", quoted=False)
-        if is_report(set(names)):
-            reader = _Report(table, ".")
-            for line, cells, text in rows_in(lines, spans, open_end=True):
-                if text.lstrip().startswith(("**", "Processing", "SKIPPED")):
-                    break
-                if cells is None:
-                    raise DataFileError(f"{source.path}:{line}: the row does not fit its columns.")
-                reader.take(Row(table, line, cells), found)
-        # The next report: a line of names above a line of dashes.
-        header = dashes = ""
-        for place, text, _ in lines:
-            if spans_of(text) and header.strip():
-                line, dashes = place, text
-                break
-            header = text
-        if not dashes:
-            return _profile(source, found)
+        if report is None or row.table is not report.table:
+            report = _Report(row.table, decimal)
+        report.take(row, run, starts)
+    if not run.sums and not run.copies:
+        raise DataFileError(
+            f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
+            "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
+        )
+    launches = None
+    longest = [each.longest for each in starts if each.longest is not None]
+    if starts:
+        # The median is that of the function called most.
+        most = max(starts, key=lambda each: each.calls)
+        launches = Launches(
+            sum(each.calls for each in starts),
+            sum(each.seconds for each in starts),
+            usual=most.usual,
+            longest=max(longest, default=None),
+        )
+    return run.profile("Nsight Systems", run.kernels(), launches=launches)
 
 
 class _Report:
     """One report: which it is, and the units of its columns."""
 
     def __init__(self, table: Table, decimal: str | None) -> None:
-        self.table = table
-        self.kind = kind_of(set(table.header))
-        self.columns = {_plain(name): name for name in table.header}
-        self.units = {}
-        for name in table.header:
-            matched = _WITH_UNIT.fullmatch(name.strip())
-            if matched:
-                self.units[_plain(name)] = matched["unit"]
-        texts = {"Name", "Operation", "Category", "Type", "Device", "Ctx", "SrcMemKd", "DstMemKd"}
-        numbers = [real for plain, real in self.columns.items() if plain not in texts]
-        self.locale = locale_of(table, decimal, numbers, plain=True)
-        # Reports of old versions have no unit in the header, and are in ns.
-        self.wants_units = self.kind == "nvprof"
+        self.table, self.kind = table, kind_of(set(table.header))
+        self.columns = _units(table.header)
+        texts = {"Name", "Operation"}
+        numbers = [name for plain, (name, _) in self.columns.items() if plain not in texts]
+        locale_of(table, decimal, numbers, plain=True)
 
-    def scaled(self, row: Row, name: str, kind: str) -> float | None:
-        """Return a cell in base units."""
-        if name not in self.columns:
-            return None
-        value = row.number(self.columns[name], self.locale)
+    def scaled(self, row: Row, name: str, kind: str = "s") -> float | None:
+        """Return a cell in base units; None where there is no such column, or the cell is empty."""
+        column, unit = self.columns.get(name, ("", ""))
+        value = row.number(column) if column else None
+        # Reports of old versions have no unit in the header, and are in ns.
+        found = unit_scale(unit or "ns")
         if value is None:
             return None
-        if name not in self.units:
-            if kind == "s" and self.kind in ("kernels", "calls", "copies", "all"):
-                return value * 1e-9
-            raise DataFileError(f"{row.where}: the column {name!r} has no unit.")
-        found = unit_scale(self.units[name])
         if found is None or found[0] != kind:
-            raise DataFileError(
-                f"{row.where}: the unit {self.units[name]!r} of {name!r} is unknown."
-            )
+            raise DataFileError(f"{row.where}: the unit {unit!r} of {name!r} is unknown.")
         return value * found[1]
 
-    def take(self, row: Row, found: _Found) -> None:
-        """Take a row."""
-        if self.wants_units:
-            self.wants_units = False
-            cells = zip(self.columns, row.cells, strict=True)
-            self.units |= {name: unit.strip() for name, unit in cells if unit.strip()}
-            return
-        if self.kind == "trace":
-            self._trace(row, found)
-        elif self.kind == "sizes":
-            self._sizes(row, found)
-        else:
-            self._summed(row, found)
-
-    def _count(self, row: Row) -> int:
-        name = next((each for each in _COUNTS if each in self.columns), None)
-        value = row.number(self.columns[name], self.locale) if name else None
+    def take(self, row: Row, run: Timeline, starts: list[Launches]) -> None:
+        """Take a row: all runs of a kernel, a copy or a call."""
+        name = row.get("Operation", "Name").strip()
+        column = next((self.columns[each][0] for each in _COUNTS if each in self.columns), "")
+        value = row.number(column) if column else None
         # A count has no fraction, not even ".0": a mean has.
-        whole = self.locale.decimal not in row[self.columns[name]] if name else False
-        if value is None or not whole:
+        if value is None or self.table.locale.decimal in row[column]:
             raise DataFileError(f"{row.where}: the row does not say how often it ran.")
-        return int(value)
-
-    def _summed(self, row: Row, found: _Found) -> None:
-        """Take all runs of a kernel, a copy or a call."""
-        name = row[self.columns.get("Operation") or self.columns["Name"]].strip()
-        time = "Time" if self.kind == "nvprof" else "Total Time"
-        seconds, count = self.scaled(row, time, "s"), self._count(row)
-        self._check_mean(row, seconds, count)
-        what = row.get(self.columns.get("Type" if self.kind == "nvprof" else "Category", ""))
-        if self.kind == "calls" or (self.kind == "nvprof" and "GPU" not in what):
-            if "Launch" in name and seconds is not None:
-                usual, longest = (
-                    next(filter(None, (self.scaled(row, each, "s") for each in names)), None)
-                    for names in (("Med", "Median"), ("Max", "Maximum"))
-                )
-                found.starts.append(Launches(count, seconds, None, usual, longest))
-        elif (
-            self.kind == "copies"
-            or (self.kind == "all" and "KERNEL" not in what.upper())
-            or (self.kind == "nvprof" and name.startswith("[CUDA mem"))
-        ):
-            found.copy(direction(name), seconds or 0.0, calls=count)
-        else:
-            facts = {
-                key: f"({', '.join(re.findall('[0-9]+', row[self.columns[column]]))})"
-                for key, column in (("grid", "GridXYZ"), ("block", "BlockXYZ"))
-                if column in self.columns
-            }
-            found.add(self._kernel(name, count, seconds, time, facts))
-
-    def _kernel(
-        self, name: str, count: int, seconds: float | None, time: str, facts: Mapping[str, str]
-    ) -> MeasuredKernel:
-        sources = {"seconds": f"{time} of {self.table.source.name}"}
-        return MeasuredKernel(name, count, seconds, sources=sources, missing=MISSING, facts=facts)
-
-    def _check_mean(self, row: Row, seconds: float | None, count: int) -> None:
-        """Refuse a row whose mean is not its total over its count: a damaged digit shows there."""
-        for name in ("Avg", "Average"):
-            mean = self.scaled(row, name, "s") if name in self.columns else None
-            if mean and seconds and abs(mean * count - seconds) > 0.01 * seconds + 1e-9 * count:
-                raise DataFileError(
-                    f"{row.where}: total, count and mean of the row don't agree. The "
-                    "file is damaged, or its columns were mixed up."
-                )
-
-    def _sizes(self, row: Row, found: _Found) -> None:
-        name = direction(row[self.columns["Operation"]])
-        size = self.scaled(row, "Total", "B")
-        kept = found.copies.setdefault(name, [float(self._count(row)), nan, 0.0])
-        kept[2] += size or 0.0
-
-    def _trace(self, row: Row, found: _Found) -> None:
-        name = row[self.columns["Name"]].strip()
-        start, seconds = self.scaled(row, "Start", "s"), self.scaled(row, "Duration", "s")
-        if start is None or seconds is None:
-            raise DataFileError(f"{row.where}: the row has no start or no duration.")
-        text = row.get(self.columns.get("Device", ""))
-        place = re.search(r"\((\d+)\)\s*$", text)
-        found.device = found.device or re.sub(r"\s*\(\d+\)\s*$", "", text).strip()
-        device = int(place[1]) if place else 0
-        grid = [row.get(self.columns.get(f"Grd{axis}", "")).strip() for axis in "XYZ"]
-        if not any(grid):
-            found.busy(start, start + seconds, device, kernel=False)
-            found.copy(direction(name), seconds, self.scaled(row, "Bytes", "B") or 0.0)
+        count = int(value)
+        if self.kind == "sizes":
+            kept = run.copies.setdefault(direction(name), [float(count), nan, 0.0])
+            kept[2] += self.scaled(row, "Total", "B") or 0.0
             return
-        found.busy(start, start + seconds, device, kernel=not is_exchange(name))
-        block = [row.get(self.columns.get(f"Blk{axis}", "")).strip() for axis in "XYZ"]
-        facts = {"grid": f"({', '.join(grid)})", "block": f"({', '.join(block)})"}
-        found.add(self._kernel(name, 1, seconds, "Duration", facts))
-
-
-def _profile(source: Source, found: _Found) -> MeasuredProfile:
-    if not found.sums and not found.copies:
-        raise DataFileError(
-            f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
-            "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
-        )
-    launches, device = found.launched(), found.device
-    return found.profile("Nsight Systems", found.kernels(), device_name=device, launches=launches)
+        seconds, mean = self.scaled(row, "Total Time"), self.scaled(row, "Avg")
+        if mean and seconds and abs(mean * count - seconds) > 0.01 * seconds + 1e-9 * count:
+            # A damaged digit shows here.
+            raise DataFileError(
+                f"{row.where}: total, count and mean of the row don't agree. The file is damaged, "
+                "or its columns were mixed up."
+            )
+        if self.kind == "calls":
+            if "Launch" in name and seconds is not None:
+                usual, longest = self.scaled(row, "Med"), self.scaled(row, "Max")
+                starts.append(Launches(count, seconds, None, usual, longest))
+        elif self.kind == "copies" and "KERNEL" not in row.get("Category").upper():
+            run.copy(direction(name), seconds or 0.0, calls=count)
+        else:
+            sources = {"seconds": f"Total Time of {self.table.source.path.name}"}
+            run.add(MeasuredKernel(name, count, seconds, sources=sources, missing=MISSING))
 
 
 _KERNELS, _COPIES = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"

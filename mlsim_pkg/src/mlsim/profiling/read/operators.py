@@ -17,7 +17,7 @@ from mlsim.equations import roofline
 from mlsim.errors import DataFileError
 from mlsim.profiling.joining import is_exchange
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, longest_first
-from mlsim.profiling.read.tables import Lines, Source, known, rows_in, spans_of
+from mlsim.profiling.read.tables import Lines, Source, known
 
 _TORCH = known("torch")
 COUNTED = frozenset(_TORCH["counted"])
@@ -276,8 +276,9 @@ def read_table(source: Source, number: int, header: str, lines: Lines) -> Measur
     DataFileError
         If a row does not fit the columns, or the table does not end.
     """
-    spans = spans_of(next(((line) for _, line, _ in lines), ""))
-    if not spans:
+    dashes = next((line for _, line, _ in lines), "")
+    spans = [each.span() for each in re.finditer("-+", dashes)]
+    if not spans or set(dashes) - {"-", " "}:
         raise DataFileError(f"{source.path}:{number + 1}: below the header there must be dashes.")
     # Two spaces part the names. "CUDA time avg" is longer than its column, so what follows stands
     # one place to the right of its own.
@@ -285,8 +286,13 @@ def read_table(source: Source, number: int, header: str, lines: Lines) -> Measur
     if len(names) != len(spans):
         names = [header[start:end].strip() for start, end in spans]
     rows = []
-    for line, cells, text in rows_in(lines, spans):
-        if cells is None:
+    for line, text, _ in lines:
+        if not text.strip("- "):
+            if text.strip():
+                break
+            continue
+        cells = [text[start:end].strip() for start, end in spans]
+        if len("".join(cells).replace(" ", "")) != len(text.replace(" ", "").rstrip()):
             raise DataFileError(
                 f"{source.path}:{line}: the row does not fit the columns: {text.strip()[:60]!r}."
             )

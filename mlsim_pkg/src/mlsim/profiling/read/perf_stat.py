@@ -1,4 +1,4 @@
-"""What `perf stat` prints of a program, as text, with -x or with --json, and what follows from it.
+"""What `perf stat` prints of a program, and what follows from it.
 
 Counters say what a clock can't: how many cycles the cores ran, how many instructions they finished,
 how often the last cache had to ask main memory. As a profile it is one program: its work, bytes and
@@ -8,19 +8,16 @@ time.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mlsim.equations import counters
-from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
+from mlsim.errors import DataFileError, NotMeasuredError
 from mlsim.profiling.measured_profile import Counted, MeasuredProfile
-from mlsim.profiling.read.tables import Locale, Source, find_locale, known, open_source
-from mlsim.profiling.stopwatch import Run
+from mlsim.profiling.read.tables import Source, checked_number, find_locale, known, open_source
 from mlsim.units import text
 
 # Bytes of a line of a cache, unless somebody says otherwise: those of x86 and most of Arm.
@@ -124,22 +121,6 @@ class PerfStat:
             raise NotMeasuredError(f"no {what} was counted: the run was too short.")
         return found
 
-    @property
-    def run(self) -> Run:
-        """Wall, user, system and waiting time.
-
-        Raises
-        ------
-        NotMeasuredError
-            If the text does not say all of them, as with -x and --json.
-        """
-        if self.elapsed is None or self.user is None or self.system is None:
-            raise NotMeasuredError(
-                "perf prints elapsed, user and sys only as text: leave -x and --json out, or add "
-                "-e duration_time,user_time,system_time."
-            )
-        return Run(self.elapsed, self.user, self.system)
-
     def traffic(self, line: int = LINE) -> float:
         """Return the bytes that came from main memory, from the misses of the last cache.
 
@@ -223,13 +204,13 @@ _TIME = re.compile(
     rf"^\s*(?P<value>{_COUNT})\s*(?:\+-\s*[\d.,]+\s*)?seconds (?P<what>time elapsed|user|sys)"
 )
 _PART = re.compile(r"\(\s*(?P<share>\d+[.,]\d+)\s*%\)\s*$")
-PROGRAM = re.compile(
-    r"Performance counter stats for '?(?P<name>.*?)'?(?:\s*\((?P<runs>\d+) runs\))?:"
-)
+PROGRAM = re.compile(r"Performance counter stats for '?(?P<name>.*?)'?(?:\s*\(\d+ runs\))?:")
 _SPLIT = re.compile(r"^\s*(S\d+|CPU\d+|N\d+)\s|^\s+\d+\.\d{9}\s+\S+\s+\D")
 _PERF = known("perf")
 # Operations of one event: the data path, and how many.
 INTEL_EVENTS: Mapping[str, tuple[str, int]] = _PERF["work"]
+# A line of a table: a count, perhaps split by time, core or socket; its unit; its event.
+_TABLE = re.compile(rf"(?:[^,;]*[,;]){{0,2}}(?:{_COUNT})[,;][A-Za-z]*[,;][a-z][\w.:/=-]*[,;]")
 _NAME = re.compile(r"[A-Za-z_][\w.:/=,\-]*")
 _ARITHMETIC = re.compile(r"packed|scalar|arith|^fp_|(?<!mem)(?<!br)_inst_retired\.")
 KNOWN_WORK = re.compile(r"fp_ret_sse_avx_ops\.all|fp_ops_retired_by_type\.vector_all|fp_assist")
@@ -252,7 +233,7 @@ class _Row:
 
 
 def read_perf_stat(printed: str | Path, *, decimal: str | None = None) -> PerfStat:
-    r"""Read what `perf stat` printed: text, -x or --json, whichever it is.
+    r"""Read the text that `perf stat` printed.
 
     Parameters
     ----------
@@ -264,8 +245,8 @@ def read_perf_stat(printed: str | Path, *, decimal: str | None = None) -> PerfSt
     Raises
     ------
     DataFileError
-        If it is none of the three, is damaged, or is split by time (-I), core or socket (-A),
-        which has no totals; names the line.
+        If it is no such text, is damaged, is a table (-x, --json), or is split by time (-I), core
+        or socket (-A), which has no totals; names the line.
 
     >>> found = read_perf_stat(
     ...     " 2,000,000 cycles\n 3,000,000 instructions # 1.50 insn per cycle\n"
@@ -287,77 +268,74 @@ def read_perf_stat(printed: str | Path, *, decimal: str | None = None) -> PerfSt
 
 
 def parse(lines: Lines, where: str, *, decimal: str | None = None) -> PerfStat:
-    """Return the counters of lines with their numbers: text, -x or --json.
+    """Return the counters of lines with their numbers.
 
     Raises
     ------
     DataFileError
         As `read_perf_stat`.
     """
-    rest = ((n, line) for n, line in lines if line.strip() and not line.strip().startswith("#"))
-    first = next(rest, None)
-    if first is None:
-        raise DataFileError(f"{where}: there is no counter in it.")
-    every = itertools.chain([first], rest)
-    sign = next((each for each in ",;" if is_csv(first[1], each)), "")
     times: dict[str, tuple[int, str]] = {}
-    if first[1].lstrip().startswith("{"):
-        rows = list(_json_rows(every, where))
-    elif sign:
-        rows = list(_csv_rows(every, sign, where))
-    else:
-        rows = list(_text_rows(every, where, times))
-        printed = [row.value for row in rows] + [value for _, value in times.values()]
-        return _collected(rows, times, find_locale(printed, where, decimal=decimal), where)
-    # These two print no thousands: a comma begins a fraction.
-    comma = decimal == "," or any("," in row.value for row in rows)
-    return _collected(rows, times, Locale("", "," if comma else "."), where)
+    rows = list(_rows(lines, where, times))
+    printed = [row.value for row in rows] + [value for _, value in times.values()]
+    locale = find_locale(printed, where, decimal=decimal)
+    counters: dict[str, Counter] = {}
+    for row in rows:
+        event = row.event.lower()
+        arithmetic = _ARITHMETIC.search(event) and not KNOWN_WORK.match(event)
+        if not _NAME.fullmatch(event) or (arithmetic and _plain(event)[0] not in INTEL_EVENTS):
+            raise DataFileError(
+                f"{row.where}: the event {row.event!r} is damaged, or counts operations in a "
+                "way that is not known here. Known are fp_arith_inst_retired.* and "
+                "fp_ret_sse_avx_ops.all."
+            )
+        value = checked_number(row.value, locale, row.where, row.event)
+        found = Counter(None, 0.0, row.value)
+        if value is not None:
+            unit = row.unit or _PERF["clocks"].get(row.event.partition(":")[0], "")
+            share = float(row.share.replace(",", ".")) / 100 if row.share else 1.0
+            found = Counter(value * _PERF["scales"][unit], share)
+        name, core = _plain(row.event)
+        before = counters.get(name)
+        if before is None or before.value is None:
+            counters[name] = found
+        elif found.value is not None and not core:
+            raise DataFileError(f"{row.where}: {name} stands twice: give the counts of one run.")
+        elif found.value is not None:
+            # Kinds of cores are added up.
+            counters[name] = Counter(before.value + found.value, min(before.share, found.share))
+    if not counters:
+        raise DataFileError(f"{where}: there is no counter in it. perf prints to the error stream: "
+                            "perf stat -o FILE -- COMMAND.")  # fmt: skip
+    said = {
+        what: checked_number(text, locale, f"{where}:{n}", what)
+        for what, (n, text) in times.items()
+    }
+    ends = (("time elapsed", "duration_time"), ("user", "user_time"), ("sys", "system_time"))
+    none = Counter(None)
+    clocks = (said.get(what, counters.get(event, none).value) for what, event in ends)
+    return PerfStat(counters, *clocks)
 
 
-def is_csv(line: str, sign: str = ",") -> bool:
-    """Whether a line is one of `perf stat -x,`, also one that is split by time or core."""
-    cells = [each.strip() for each in line.split(sign)]
-    return (
-        len(cells) >= 4
-        and bool(
-            re.fullmatch(r"\d+([.,]\d+)?|<not (supported|counted)>|(S|CPU|N|D)\d+\S*", cells[0])
-        )
-        and bool(re.fullmatch(r"[A-Za-z]*|\d+|<not (supported|counted)>", cells[1]))
-        and any(re.fullmatch(r"[a-zA-Z][\w.:/=\-]*", cell) for cell in cells[2:6])
-    )
+def is_table(line: str) -> bool:
+    """Whether a line is one of `perf stat -x,` or `--json`, which is not read.
+
+    >>> is_table("1000,,cycles,500,100.00,,"), is_table("Name,Calls")
+    (True, False)
+    """
+    return '"counter-value"' in line or bool(_TABLE.match(line))
 
 
-def _csv_rows(lines: Lines, sign: str, where: str) -> Iterator[_Row]:
-    for number, line in lines:
-        cells = [each.strip() for each in line.split(sign)]
-        if len(cells) > 3 and not any(cells[:3]):
-            continue  # a further metric of the event above
-        if cells[0].startswith(("S", "CPU", "N", "D")) or re.fullmatch(r"\d+\.\d{6,}", cells[0]):
-            raise _split_up(where, number)
-        share = cells[4] if len(cells) > 4 else ""
-        if len(cells) < 3 or not re.fullmatch(r"(\d+([.,]\d+)?)?", share):
-            raise DataFileError(f"{where}:{number}: this is no line of perf stat -x{sign}.")
-        yield _Row(f"{where}:{number}", cells[2], cells[0], cells[1], share)
-
-
-def _json_rows(lines: Lines, where: str) -> Iterator[_Row]:
-    for number, line in lines:
-        try:
-            said: Any = json.loads(line.strip().rstrip(","))
-        except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
-            raise DataFileError(f"{where}:{number}: this is no JSON of perf stat.")
-        if {"interval", "cpu", "core", "socket", "die", "node"} & set(said):
-            raise _split_up(where, number)
-        if "event" in said:
-            keys = ("event", "counter-value", "unit", "pcnt-running")
-            yield _Row(f"{where}:{number}", *(str(said.get(key, "")) for key in keys))
-
-
-def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> Iterator[_Row]:
+def _rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> Iterator[_Row]:
     """Yield the events; the times at the end are put into `times`."""
     for number, line in lines:
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if is_table(line):
+            raise DataFileError(
+                f"{where}:{number}: this is a table of perf stat. Write its text, without -x and "
+                "--json: perf stat -o FILE -- COMMAND"
+            )
         if PROGRAM.search(line):
             raise DataFileError(
                 f"{where}:{number}: a second program begins. Keep each in a file of its own."
@@ -370,7 +348,10 @@ def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> I
         if time := _TIME.match(line):
             times[time["what"]] = (number, time["value"])
         elif _SPLIT.match(line):
-            raise _split_up(where, number)
+            raise DataFileError(
+                f"{where}:{number}: the counts are split by time, core or socket. Run perf stat "
+                "without -I, -A and --per-socket, so that it prints totals."
+            )
         elif event := _EVENT.match(line):
             part = _PART.search(event["rest"])
             unit, share = event["unit"] or "", part["share"] if part else ""
@@ -380,43 +361,6 @@ def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> I
                 f"{where}:{number}: {line.strip()[:40]!r} is no line of perf stat. The file is "
                 "damaged, or holds other output: write it by perf stat -o FILE."
             )
-
-
-def _split_up(where: str, number: int) -> DataFileError:
-    return DataFileError(
-        f"{where}:{number}: the counts are split by time, core or socket. Run perf stat without "
-        "-I, -A and --per-socket, so that it prints totals."
-    )
-
-
-def _collected(
-    rows: list[_Row], times: Mapping[str, tuple[int, str]], locale: Locale, where: str
-) -> PerfStat:
-    counters: dict[str, Counter] = {}
-    for row in rows:
-        _check_event(row)
-        _add(counters, row, _counter(row, locale))
-    if not counters:
-        raise DataFileError(f"{where}: there is no counter in it. perf prints to the error stream: "
-                            "perf stat -o FILE -- COMMAND.")  # fmt: skip
-    said = {what: _number(text, locale, f"{where}:{n}") for what, (n, text) in times.items()}
-    ends = (("time elapsed", "duration_time"), ("user", "user_time"), ("sys", "system_time"))
-    none = Counter(None)
-    clocks = (said.get(what, counters.get(event, none).value) for what, event in ends)
-    return PerfStat(counters, *clocks)
-
-
-def _check_event(row: _Row) -> None:
-    """Refuse an event whose name is damaged, or may be one of operations that is not known."""
-    event = row.event.lower()
-    arithmetic = _ARITHMETIC.search(event) and not KNOWN_WORK.match(event)
-    known = _plain(event)[0] in INTEL_EVENTS
-    if not _NAME.fullmatch(event) or (arithmetic and not known):
-        raise DataFileError(
-            f"{row.where}: the event {row.event!r} is damaged, or counts operations in a "
-            "way that is not known here. Known are fp_arith_inst_retired.* and "
-            "fp_ret_sse_avx_ops.all."
-        )
 
 
 def _plain(event: str) -> tuple[str, bool]:
@@ -430,48 +374,13 @@ def _plain(event: str) -> tuple[str, bool]:
     return {"cpu-cycles": "cycles", "cpu_cycles": "cycles"}.get(name, name), bool(core)
 
 
-def _counter(row: _Row, locale: Locale) -> Counter:
-    value = _number(row.value, locale, row.where)
-    if value is None:
-        return Counter(None, 0.0, row.value)
-    unit = row.unit or _PERF["clocks"].get(row.event.partition(":")[0], "")
-    if unit not in _PERF["scales"]:
-        raise DataFileError(f"{row.where}: {unit!r} is no unit of perf stat that is known.")
-    share = float(row.share.replace(",", ".")) / 100 if row.share else 1.0
-    return Counter(value * _PERF["scales"][unit], share)
-
-
-def _number(text: str, locale: Locale, where: str) -> float | None:
-    try:
-        return locale.number(text)
-    except InvalidValueError as error:
-        raise DataFileError(f"{where}: {error}. The file may be damaged.") from error
-
-
-def _add(counters: dict[str, Counter], row: _Row, found: Counter) -> None:
-    """Put a count under its event's plain name; kinds of cores are added up."""
-    name, core = _plain(row.event)
-    before = counters.get(name)
-    if before is None or before.value is None:
-        counters[name] = found
-    elif found.value is not None and not core:
-        raise DataFileError(f"{row.where}: {name} stands twice: give the counts of one run.")
-    elif found.value is not None:
-        counters[name] = Counter(before.value + found.value, min(before.share, found.share))
-
-
 _MISSING = (
     "no event of operations is in the file. On Intel add -e {}, on AMD -e fp_ret_sse_avx_ops.all"
 ).format(",".join(INTEL_EVENTS))
 
 
 def read(source: Source, header: str, lines: Lines, decimal: str | None) -> MeasuredProfile:
-    """Read what `perf stat` printed as a profile of one program.
-
-    Parameters
-    ----------
-    header
-        The line with the program's name, which text begins with; "" for -x and --json.
+    """Read what `perf stat` printed as a profile of one program, which the header names.
 
     Raises
     ------
@@ -479,17 +388,11 @@ def read(source: Source, header: str, lines: Lines, decimal: str | None) -> Meas
         If a number can't be read, or the text is cut off before the time.
     """
     found = parse(lines, str(source.path), decimal=decimal)
-    if header and found.elapsed is None:
+    if found.elapsed is None:
         raise DataFileError(
             f"{source.path}: there is no line 'seconds time elapsed', so the text is cut off. "
             "Write it again: perf stat -o FILE COMMAND"
         )
-    named = PROGRAM.search(header)
-    return _profile(source, named["name"] if named else "program", found)
-
-
-def _profile(source: Source, name: str, found: PerfStat) -> MeasuredProfile:
-    """Return the counters as a profile with one kernel, which is the program."""
     counters = {
         event: each.value for event, each in found.counters.items() if each.value is not None
     }
@@ -507,14 +410,12 @@ def _profile(source: Source, name: str, found: PerfStat) -> MeasuredProfile:
     if not whole.operations:
         whole.lack("flops", _MISSING)
     _count_traffic(counters, whole)
-    if found.elapsed is None:
-        whole.lack("seconds", "the time elapsed is not in the file; add -e duration_time")
-    else:
-        whole.sources["seconds"] = "seconds time elapsed"
+    whole.sources["seconds"] = "seconds time elapsed"
     facts: dict[str, float] = {}
     if counters.get("cycles") and counters.get("instructions"):
         facts = {"ipc": found.ipc, "cpi": found.cpi}
-    program = whole.kernel(name, found.elapsed, facts, "program")
+    named = PROGRAM.search(header)
+    program = whole.kernel(named["name"] if named else "program", found.elapsed, facts, "program")
     notes: tuple[str, ...] = ()
     if found.scaled:
         share = 100 * min(found.counters[event].share for event in found.scaled)

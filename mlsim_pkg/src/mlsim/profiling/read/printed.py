@@ -1,10 +1,7 @@
-"""What `nvidia-smi` and `time` print.
-
-Of nvidia-smi its table, `--query-gpu ... --format=csv`, and `dmon`.
+"""What `nvidia-smi --query-gpu=... --format=csv` writes: a reading for each GPU and moment.
 
 How much of the memory is in use, how busy the GPU is, and what it draws. "Busy" means that a
-kernel ran at all in the time before; it does not say how much of the GPU the kernel used. Of time
-what bash, zsh, GNU, POSIX and macOS make of it.
+kernel ran at all in the time before; it does not say how much of the GPU the kernel used.
 """
 
 from __future__ import annotations
@@ -20,13 +17,10 @@ from typing import Any
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.read.tables import known, open_source
-from mlsim.profiling.stopwatch import Run
 from mlsim.units import text
 
-_MIB = 2.0**20
-# Columns of a query and of dmon: the field they fill, and the scale to base units.
-_QUERY: Mapping[str, tuple[str, float]] = known("smi")["query"]
-_DMON: Mapping[str, tuple[str, float]] = known("smi")["dmon"]
+# Columns of a query: the field they fill, and the scale to base units.
+_COLUMNS: Mapping[str, tuple[str, float]] = known("smi")
 # What is shown of readings: its title, the field, its unit, and the field of its limit.
 _SHOWN = (
     ("busy", "busy", "%", ""),
@@ -36,12 +30,6 @@ _SHOWN = (
 )
 _UNITS = ("%", "MiB", "W", "MHz", "C", "")
 _ABSENT = re.compile(r"\[?(?:N/?A|Not Supported|Unknown Error|Insufficient Permissions)\]?|-|")
-_TABLE = re.compile(
-    r"\|\s*(?:\d+%|N/A)\s+(?P<temperature>\d+|N/A)C?\s+P\d+\s+(?P<power>\d+|N/A)W?\s*/\s*"
-    r"(?P<limit>\d+|N/A)W?\s*\|\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|\s*"
-    r"(?P<busy>\d+%|N/A)"
-)
-_NAME = re.compile(r"\|\s+(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?:On|Off|N/A)\s*\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +69,61 @@ class GpuReading:
 
 
 def read_nvidia_smi(printed: str) -> tuple[GpuReading, ...]:
-    r"""Return a reading for each GPU of each moment, in order, whichever form the text has.
+    r"""Return a reading for each GPU of each moment, in order.
 
     Raises
     ------
     DataFileError
-        If it is in no form that is known, or a cell is no number; names the line.
+        If it is no such log, or a cell is no number; names the line.
 
     >>> text = "name, utilization.gpu [%], memory.used [MiB]\nTesla T4, 37 %, 512 MiB"
     >>> [(each.name, each.busy, each.memory_used) for each in read_nvidia_smi(text)]
     [('Tesla T4', 0.37, 536870912.0)]
     """
     lines = [line for line in printed.splitlines() if line.strip()]
-    if any(line.lstrip().startswith("# gpu") for line in lines):
-        found = _dmon(lines)
-    elif any(_TABLE.search(line) for line in lines):
-        found = _table(lines)
-    else:
-        found = _query(lines)
-    return tuple(found)
+    head = _head(lines[0]) if lines else []
+    if not any(name in _COLUMNS for name, _ in head):
+        begin = lines[0].strip()[:60] if lines else ""
+        raise DataFileError(
+            f"{begin!r} is no log of nvidia-smi that can be read. Write one: nvidia-smi "
+            "--query-gpu=timestamp,index,name,utilization.gpu,memory.used,power.draw --format=csv "
+            "-l 1. The first line names the columns, so leave noheader out."
+        )
+    return tuple(
+        _reading(head, _cells(line), f"nvidia-smi, line {number}")
+        for number, line in enumerate(lines[1:], start=2)
+    )
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader(io.StringIO(line)))]
+
+
+def _head(line: str) -> list[tuple[str, str]]:
+    """Return the names of columns with their units."""
+    parts = (cell.partition("[") for cell in _cells(line))
+    return [(name.strip(), unit.strip("] ")) for name, _, unit in parts]
+
+
+def _reading(head: Sequence[tuple[str, str]], cells: Sequence[str], where: str) -> GpuReading:
+    if len(cells) != len(head):
+        raise DataFileError(f"{where}: {len(cells)} cells below {len(head)} columns.")
+    said: dict[str, Any] = {}
+    for (name, unit), cell in zip(head, cells, strict=True):
+        if name == "name":
+            said["name"] = cell
+        if name not in _COLUMNS or _ABSENT.fullmatch(cell):
+            continue
+        value, _, own = cell.partition(" ")
+        try:
+            amount = float(value)
+        except ValueError:
+            raise DataFileError(f"{where}: {cell!r} is no number.") from None
+        if (own.strip() or unit) not in _UNITS:
+            raise DataFileError(f"{where}: {own.strip() or unit!r} is no unit that is known.")
+        field, scale = _COLUMNS[name]
+        said[field] = int(amount) if field == "index" else amount * scale
+    return GpuReading(**said)
 
 
 def read_log(path: str | Path) -> tuple[GpuReading, ...] | None:
@@ -112,8 +136,7 @@ def read_log(path: str | Path) -> tuple[GpuReading, ...] | None:
     """
     source = open_source(path)
     first = next((line for line in source.start.splitlines() if line.strip()), "")
-    asked = any(name in _QUERY for name, _ in map(_head, _cells(first)))
-    if not (asked or first.lstrip().startswith("# gpu") or "NVIDIA-SMI" in source.start):
+    if not any(name in _COLUMNS for name, _ in _head(first)):
         return None
     try:
         return read_nvidia_smi("\n".join(line for _, line, _ in source.lines()))
@@ -155,167 +178,3 @@ def _figure(value: float, unit: str) -> str:
     if unit == "B":  # a driver's MiB
         return f"{value / 2**30:.3g} GiB"
     return f"{value:.0%}" if unit == "%" else text(value, unit, 3)
-
-
-def _query(lines: Sequence[str]) -> list[GpuReading]:
-    head = [_head(cell) for cell in _cells(lines[0])] if lines else []
-    if not any(name in _QUERY for name, _ in head):
-        begin = lines[0].strip()[:60] if lines else ""
-        raise DataFileError(
-            f"{begin!r} is no output of nvidia-smi that can be read: its table, dmon, or "
-            "--query-gpu=name,utilization.gpu,memory.used,power.draw --format=csv. The first line "
-            "names the columns, so leave noheader out."
-        )
-    return [
-        _reading(head, _cells(line), _QUERY, f"nvidia-smi, line {number}")
-        for number, line in enumerate(lines[1:], start=2)
-    ]
-
-
-def _reading(
-    head: Sequence[tuple[str, str]],
-    cells: Sequence[str],
-    columns: Mapping[str, tuple[str, float]],
-    where: str,
-) -> GpuReading:
-    """Return what cells say below names of columns and their units."""
-    if len(cells) != len(head):
-        raise DataFileError(f"{where}: {len(cells)} cells below {len(head)} columns.")
-    said: dict[str, Any] = {}
-    for (name, unit), cell in zip(head, cells, strict=True):
-        if name == "name":
-            said["name"] = cell
-        if name not in columns or _ABSENT.fullmatch(cell):
-            continue
-        value, _, own = cell.partition(" ")
-        try:
-            amount = float(value)
-        except ValueError:
-            raise DataFileError(f"{where}: {cell!r} is no number.") from None
-        if (own.strip() or unit) not in _UNITS:
-            raise DataFileError(f"{where}: {own.strip() or unit!r} is no unit that is known.")
-        field, scale = columns[name]
-        said[field] = int(amount) if field == "index" else amount * scale
-    return GpuReading(**said)
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader(io.StringIO(line)))]
-
-
-def _head(cell: str) -> tuple[str, str]:
-    name, _, unit = cell.partition("[")
-    return name.strip(), unit.strip("] ")
-
-
-def _dmon(lines: Sequence[str]) -> list[GpuReading]:
-    found: list[GpuReading] = []
-    head: list[tuple[str, str]] = []
-    for number, line in enumerate(lines, start=1):
-        words = line.split()
-        if words[0].startswith("#"):
-            names = line.lstrip("# ").split()
-            if names and names[0] == "gpu":
-                head = [(name, "") for name in names]
-            continue
-        found.append(_reading(head, words, _DMON, f"nvidia-smi dmon, line {number}"))
-    return found
-
-
-def _table(lines: Sequence[str]) -> list[GpuReading]:
-    found, index, name = [], None, ""
-    for line in lines:
-        named = _NAME.match(line)
-        if named:
-            index, name = int(named["index"]), named["name"]
-        row = _TABLE.search(line)
-        if row:
-            found.append(
-                GpuReading(
-                    index=index,
-                    name=name,
-                    busy=_number(row["busy"].rstrip("%"), 0.01),
-                    memory_used=float(row["used"]) * _MIB,
-                    memory_total=float(row["total"]) * _MIB,
-                    power=_number(row["power"]),
-                    power_limit=_number(row["limit"]),
-                    temperature=_number(row["temperature"]),
-                )
-            )
-            index, name = None, ""
-    return found
-
-
-def _number(said: str, scale: float = 1.0) -> float | None:
-    return float(said) * scale if said.isdigit() else None
-
-
-# Each as a pattern with wall, user and system; the first that fits a text is its form.
-_FORMS = {
-    form: re.compile(pattern.replace("N", r"\d+(?:[.,]\d+)?"))
-    for form, pattern in known("time").items()
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CommandTime:
-    """What `time` said of a command.
-
-    Attributes
-    ----------
-    run
-        Wall, user, system and waiting time in s.
-    form
-        Which program printed it: "bash", "zsh", "GNU time -v", ...
-    most_memory
-        The most main memory that it held at a time in B, where the program says so.
-    """
-
-    run: Run
-    form: str
-    most_memory: int | None = None
-
-
-def read_time(printed: str) -> CommandTime:
-    r"""Return what the text of `time` says.
-
-    Raises
-    ------
-    DataFileError
-        If it is in no form that is known, or has the times of several commands.
-
-    >>> found = read_time("real\t0m2.450s\nuser\t0m0.430s\nsys\t0m0.020s\n")
-    >>> found.form, found.run.wall, round(found.run.waiting, 3)
-    ('bash', 2.45, 2.0)
-    >>> read_time("./a.out  0,43s user 0,02s system 18% cpu 2,450 total").run.user
-    0.43
-    """
-    for form, pattern in _FORMS.items():
-        found = list(pattern.finditer(printed))
-        if len(found) > 1:
-            raise DataFileError(
-                f"the text has the times of {len(found)} commands ({form}): give those of one."
-            )
-        if found:
-            parts = found[0].groupdict()
-            run = Run(*(_seconds(parts[each]) for each in ("wall", "user", "system")))
-            kib = parts.get("kib")
-            return CommandTime(run, form, int(kib) * 2**10 if kib else None)
-    known = ", ".join(_FORMS)
-    begin = " ".join(printed.split())[:60]
-    raise DataFileError(f"{begin!r} has no times in a form that is known: {known}.")
-
-
-def _seconds(said: str) -> float:
-    """Return seconds from "2.45", "0m2.450", "1:02.5" or "1:00:02".
-
-    >>> _seconds("1m2.5"), _seconds("1:02.5"), _seconds("1:00:02"), _seconds("2,45")
-    (62.5, 62.5, 3602.0, 2.45)
-    """
-    total = 0.0
-    for part in re.split("[m:]", said):
-        try:
-            total = 60 * total + float(part.replace(",", "."))
-        except ValueError:
-            raise DataFileError(f"a time: {said!r} is no number.") from None
-    return total

@@ -1,8 +1,7 @@
 """rocprof and rocprofv3: CSV of statistics, traces and counters of AMD's GPUs.
 
 Counters of operations are those of CDNA (MI200 and later): instructions of a wavefront of 64, and
-blocks of 512 operations of the matrix cores. Bytes are rocprof's own sum, or follow from the
-requests of the L2 cache to memory, whose sizes are counted apart.
+blocks of 512 operations of the matrix cores. Bytes are rocprof's own sum.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
 from mlsim.profiling.joining import Timeline, is_exchange
 from mlsim.profiling.measured_profile import Counted, MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read.nsight_systems import direction
-from mlsim.profiling.read.tables import Lines, Locale, Row, Source, Table, known, locale_of, rows_of
+from mlsim.profiling.read.tables import Lines, Row, Table, known, locale_of, rows_of
 
 _WAVE = 64
 _MATRIX = 512
@@ -28,10 +26,6 @@ MISSING_WORK = (
     "F64, and SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32, _F64"
 )
 MISSING_BYTES = "FETCH_SIZE and WRITE_SIZE are not in the file"
-# Requests of the L2 cache to memory: how many in all, and how many of another size.
-_READS, _WRITES = ("RDREQ_sum", "RDREQ_32B_sum"), ("WRREQ_sum", "WRREQ_64B_sum")
-# From MI300 on, some reads are of 128 bytes, and a counter of its own says how many.
-_LONG_READS = "TCC_BUBBLE_sum"
 
 
 def is_counter(name: str) -> bool:
@@ -40,10 +34,8 @@ def is_counter(name: str) -> bool:
     >>> is_counter("SQ_WAVES"), is_counter("Grid_Size")
     (True, False)
     """
-    return name.startswith(("SQ_", "TCC_", "TCP_", "TOTAL_")) or name.upper().replace("_", "") in (
-        "FETCHSIZE",
-        "WRITESIZE",
-    )
+    sizes = name.upper().replace("_", "") in ("FETCHSIZE", "WRITESIZE")
+    return sizes or name.startswith("SQ_")
 
 
 def kernel_of(
@@ -52,7 +44,12 @@ def kernel_of(
     """Return what is known of a launch: time, work, bytes, and what is missing."""
     found = Counted()
     _work(counted, found)
-    _traffic(counted, found)
+    sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
+    if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
+        found.traffic["dram"] = (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO
+        found.sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
+    else:
+        found.lack("dram", MISSING_BYTES)
     if seconds is None:
         found.lack("seconds", "BeginNs and EndNs are not in the file. Add --timestamp on")
     else:
@@ -78,13 +75,10 @@ def _work(counted: Mapping[str, float], found: Counted) -> None:
         name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
         if name in counted:
             found.work(path, counted[name] * _MATRIX, f"{name} x {_MATRIX}")
-    totals = [f"TOTAL_{bits}_OPS" for bits in (16, 32, 64)]
-    if not found.operations and all(name in counted for name in totals):
-        found.work("any", sum(counted[name] for name in totals), " + ".join(totals))
     found.check_idle("Read the files of all passes together")
     if not found.operations:
         found.lack("flops", MISSING_WORK)
-    elif not any(path.startswith(("tensor", "any")) for path in found.operations):
+    elif not any(path.startswith("tensor") for path in found.operations):
         if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
             found.missing["flops"] = (
                 "it used the matrix cores, and their operations are not counted. Collect "
@@ -94,49 +88,17 @@ def _work(counted: Mapping[str, float], found: Counted) -> None:
             found.missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
 
 
-def _traffic(counted: Mapping[str, float], found: Counted) -> None:
-    """Count the bytes of main memory; say what is missing."""
-    sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
-    if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
-        found.traffic["dram"] = (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO
-        found.sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
-        return
-    for unit in ("TCC_EA_", "TCC_EA0_"):
-        wanted = [unit + each for each in (*_READS, *_WRITES)]
-        if not any(name in counted for name in wanted):
-            continue
-        wanted += [_LONG_READS] if unit == "TCC_EA0_" else []
-        lacking = [name for name in wanted if name not in counted]
-        if lacking:
-            found.lack("dram", f"{lacking[0]} is not in the file")
-            return
-        reads, narrow, writes, wide = (counted[name] for name in wanted[:4])
-        long = counted[_LONG_READS] if unit == "TCC_EA0_" else 0.0
-        if narrow + long > reads or wide > writes:
-            found.lack("dram", f"more requests of one size than of all: see {wanted[0]}")
-            return
-        requests = {32: narrow + (writes - wide), 64: (reads - narrow - long) + wide, 128: long}
-        moved = (equations.sector_traffic(n, size) for size, n in requests.items())
-        found.traffic["dram"] = sum(moved)
-        found.sources["dram"] = f"requests {unit}RDREQ and WRREQ of 32, 64 and 128 bytes"
-        return
-    found.lack("dram", MISSING_BYTES)
-
-
-_NAMES, _STARTS, _ENDS = (tuple(_ROCPROF[each]) for each in ("names", "starts", "ends"))
+_NAMES, *_TIMES = (_ROCPROF[each] for each in ("names", "starts", "ends"))
 
 
 def is_table(columns: set[str]) -> bool:
     """Whether a header is one of rocprof."""
     if {"Name", "Calls", "TotalDurationNs"} <= columns:
         return True
-    if {"Counter_Name", "Counter_Value"} <= columns:
-        return bool(columns & set(_NAMES))
-    if {"Direction"} <= columns and columns & set(_STARTS) and columns & set(_ENDS):
-        return True
-    return bool(columns & {"KernelName", "Kernel_Name"}) and (
-        bool(columns & set(_STARTS) and columns & set(_ENDS)) or "Index" in columns
-    )
+    if not columns & set(_NAMES):
+        return False
+    timed = all(columns & set(each) for each in _TIMES)
+    return timed or {"Counter_Name", "Counter_Value"} <= columns or "Index" in columns
 
 
 def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
@@ -148,20 +110,23 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
         If a row is broken, a kernel ends before it begins, or nothing is below the header.
     """
     numbers = [name for name in table.header if name not in _ROCPROF["texts"] and name]
-    locale = locale_of(table, decimal, numbers, plain=True)
-    source, columns = table.source, set(table.header)
-    if "TotalDurationNs" in columns:
-        return _statistics(source, table, lines, locale)
-    if "Direction" in columns:
-        return _copies(source, table, lines, locale)
-    run = Timeline(source.path)
-    if "Counter_Name" in columns:
-        _long(table, lines, locale, run)
+    locale_of(table, decimal, numbers, plain=True)
+    run, path = Timeline(table.source.path), table.source.path
+    if "TotalDurationNs" in table.columns:
+        _statistics(table, lines, run)
+    elif "Counter_Name" in table.columns:
+        _long(table, lines, run)
     else:
         for row in rows_of(table, lines):
-            run.add(_wide(row, locale, run))
+            run.add(_wide(row, run))
     if not run.sums:
-        raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
+        raise DataFileError(f"{path}: there is a header of rocprof, and no kernel below it.")
+    for name, *_ in run.sums:
+        if re.match(r"(hip|hsa_|__hip)[A-Z_]", name):
+            raise DataFileError(
+                f"{path}: these are calls of the host ({name}), not kernels. Read the file of "
+                "kernel statistics: results.stats.csv or *_kernel_stats.csv."
+            )
     return run.profile("rocprof", run.kernels())
 
 
@@ -169,13 +134,12 @@ def _clean(name: str) -> str:
     return re.sub(r"\s*\[clone \.kd\]$|\s*\(\.kd\)$|\.kd$", "", name.strip())
 
 
-def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
-    run = Timeline(source.path)
+def _statistics(table: Table, lines: Lines, run: Timeline) -> None:
     for row in rows_of(table, lines):
-        calls, total = row.number("Calls", locale), row.number("TotalDurationNs", locale)
+        calls, total = row.number("Calls"), row.number("TotalDurationNs")
         if calls is None or total is None or calls != int(calls):
             raise DataFileError(f"{row.where}: the row has no calls or no duration.")
-        mean = row.number("AverageNs", locale) if "AverageNs" in table.columns else None
+        mean = row.number("AverageNs") if "AverageNs" in table.columns else None
         if mean is not None and abs(mean * calls - total) > 0.01 * total + calls:
             raise DataFileError(
                 f"{row.where}: total, calls and average of the row don't agree. The file "
@@ -185,38 +149,6 @@ def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> M
         missing["dram"] = MISSING_BYTES
         name, seconds = _clean(row["Name"]), total * 1e-9
         run.add(MeasuredKernel(name, int(calls), seconds, sources=sources, missing=missing))
-    if not run.sums:
-        raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
-    for name, *_ in run.sums:
-        if re.match(r"(hip|hsa_|__hip)[A-Z_]", name):
-            raise DataFileError(
-                f"{source.path}: these are calls of the host ({name}), not kernels. Read the "
-                "file of kernel statistics: results.stats.csv or *_kernel_stats.csv."
-            )
-    return run.profile("rocprof", run.kernels())
-
-
-def _copies(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
-    """Read a trace of copies (rocprofv3 --memory-copy-trace)."""
-    run = Timeline(source.path)
-    for row in rows_of(table, lines):
-        start, end = _interval(row, locale)
-        run.busy(start, end, kernel=False)
-        run.copy(direction(row["Direction"]), end - start)
-    return run.profile("rocprof", ())
-
-
-def _interval(row: Row, locale: Locale) -> tuple[float, float]:
-    columns = row.table.columns
-    begin = next((each for each in _STARTS if each in columns), "")
-    last = next((each for each in _ENDS if each in columns), "")
-    start = row.number(begin, locale) if begin else None
-    end = row.later(last, begin, locale) if begin and last else None
-    if start is None or end is None:
-        raise DataFileError(f"{row.where}: the row has no begin or no end.")
-    if end < start:
-        raise DataFileError(f"{row.where}: the kernel ends before it begins.")
-    return start * 1e-9, end * 1e-9
 
 
 def _facts(row: Row) -> dict[str, Any]:
@@ -229,34 +161,43 @@ def _facts(row: Row) -> dict[str, Any]:
     return {key: text for key, text in (("grid", grid), ("block", block)) if text}
 
 
-def _timed(row: Row, locale: Locale, name: str, run: Timeline) -> float | None:
-    if not set(row.table.columns) & set(_ENDS):
+def _timed(row: Row, name: str, run: Timeline) -> float | None:
+    """Return the seconds of a launch; None where the file has no times."""
+    columns = row.table.columns
+    begin, last = (next((each for each in names if each in columns), "") for names in _TIMES)
+    if not last:
         return None
-    start, end = _interval(row, locale)
+    start, end = row.number(begin) if begin else None, row.number(last)
+    if start is None or end is None:
+        raise DataFileError(f"{row.where}: the row has no begin or no end.")
+    if end < start:
+        raise DataFileError(f"{row.where}: the kernel ends before it begins.")
     device = re.search(r"\d+", row.get("gpu-id", "Agent_Id", "GPU_ID"))
-    run.busy(start, end, int(device[0]) if device else 0, kernel=not is_exchange(name))
-    return end - start
+    place = int(device[0]) if device else 0
+    begun, ended = start * 1e-9, end * 1e-9
+    run.busy(begun, ended, place, kernel=not is_exchange(name))
+    return ended - begun
 
 
-def _wide(row: Row, locale: Locale, run: Timeline) -> MeasuredKernel:
-    name = _clean(row.get("KernelName", "Kernel_Name"))
+def _wide(row: Row, run: Timeline) -> MeasuredKernel:
+    name = _clean(row.get(*_NAMES))
     counted = {
         column: value
         for column in row.table.header
-        if is_counter(column) and (value := row.number(column, locale)) is not None
+        if is_counter(column) and (value := row.number(column)) is not None
     }
-    return kernel_of(name, _timed(row, locale, name, run), counted, _facts(row))
+    return kernel_of(name, _timed(row, name, run), counted, _facts(row))
 
 
-def _long(table: Table, lines: Lines, locale: Locale, run: Timeline) -> None:
+def _long(table: Table, lines: Lines, run: Timeline) -> None:
     """Read a row for each counter (rocprofv3)."""
     found: dict[tuple[str, ...], tuple[str, float | None, dict[str, float], dict[str, Any]]] = {}
     for row in rows_of(table, lines):
         name = _clean(row.get(*_NAMES))
         key = (row.get("Dispatch_Id", "Correlation_Id"), row.get("Process_Id"), row.get("Agent_Id"))
         if key not in found:
-            found[key] = (name, _timed(row, locale, name, run), {}, _facts(row))
-        value, counter = row.number("Counter_Value", locale), row["Counter_Name"].strip()
+            found[key] = (name, _timed(row, name, run), {}, _facts(row))
+        value, counter = row.number("Counter_Value"), row["Counter_Name"].strip()
         if found[key][0] != name:
             raise DataFileError(f"{row.where}: two kernels have one dispatch.")
         if value is not None:

@@ -39,8 +39,6 @@ _PACKED, _SUSPICIOUS = 200, 4 * 2**20
 _CHUNK = 2**18
 SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
-# Endings of reports that are binary whatever they hold.
-_REPORTS = (".ncu-rep", ".nsight-cuprof-report", ".nsys-rep", ".qdrep", ".qdstrm", ".nvvp")
 
 
 def known(tool: str) -> dict[str, Any]:
@@ -73,11 +71,6 @@ class Source:
     head: bytes
     packed: bool
     encoding: str
-
-    @property
-    def name(self) -> str:
-        """The file's name, for messages."""
-        return self.path.name
 
     @property
     def start(self) -> str:
@@ -204,17 +197,13 @@ def _head(file: Path, *, packed: bool, size: int = 2**16) -> bytes:
 
 
 def _refuse_binary(file: Path, head: bytes) -> None:
-    files = known("files")
-    magic = files["magic"].items()
-    ending = next((end for sign, end in magic if head.startswith(sign.encode("latin-1"))), "")
-    name = file.name.removesuffix(".gz")
-    if not ending and not head.startswith(SQLITE) and b"\0" in head[:4096] and not _wide(head):
-        ending = "binary"
-    ending = next((end for end in _REPORTS if name.endswith(end)), ending)
+    files, name = known("files"), file.name.removesuffix(".gz")
+    signs = (end for sign, end in files["magic"].items() if head.startswith(sign.encode("latin-1")))
+    ending = next((end for end in files["reports"] if name.endswith(end)), "") or next(signs, "")
     if ending in files["exports"]:
         command = files["exports"][ending].format(name=file.name)
         raise DataFileError(f"{file}: this is a binary report. Export it first: {command}")
-    if ending:
+    if not head.startswith(SQLITE) and b"\0" in head[:4096] and not _wide(head):
         raise DataFileError(
             f"{file}: this is no text, and no SQLite file. Export the profile as CSV, JSON or text."
         )
@@ -270,6 +259,11 @@ class Locale:
     thousands: str
     decimal: str
 
+    @property
+    def grammar(self) -> re.Pattern[str]:
+        """What a number is in this locale: whole part, fraction and power of ten."""
+        return _grammar(self)
+
     def number(self, text: str) -> float | None:
         """Return a number; None where the text stands for no value.
 
@@ -285,7 +279,7 @@ class Locale:
             return None
         if plain.isascii() and plain.isdigit():
             return float(plain)
-        found = _grammar(self.thousands, self.decimal).fullmatch(plain)
+        found = self.grammar.fullmatch(plain)
         if not found:
             raise InvalidValueError(f"{text!r} is no number")
         whole = re.sub(rf"[{re.escape(self.thousands + _SPACES)}]", "", found["whole"])
@@ -296,12 +290,13 @@ class Locale:
 
 
 @cache
-def _grammar(thousands: str, decimal: str) -> re.Pattern[str]:
-    group = re.escape(thousands + _SPACES)
+def _grammar(locale: Locale) -> re.Pattern[str]:
+    group = re.escape(locale.thousands + _SPACES)
     # One sign throughout, and three digits after each.
+    grouped = rf"[1-9]\d{{0,2}}(?:(?P<sign>[{group}])\d{{3}})(?:(?P=sign)\d{{3}})*"
     return re.compile(
-        rf"(?P<whole>[+-]?(?:\d+|\d{{1,3}}(?:(?P<sign>[{group}])\d{{3}})(?:(?P=sign)\d{{3}})*))"
-        rf"(?:{re.escape(decimal)}(?P<part>\d*))?(?P<power>(?:[eE][+-]?\d+)?)"
+        rf"(?P<whole>[+-]?(?:\d+|{grouped}))"
+        rf"(?:{re.escape(locale.decimal)}(?P<part>\d*))?(?P<power>(?:[eE][+-]?\d+)?)"
     )
 
 
@@ -327,51 +322,27 @@ def find_locale(
         if decimal not in (".", ","):
             raise InvalidValueError(f'decimal is "." or ",", not {decimal!r}.')
         return ENGLISH if decimal == "." else GERMAN
-    fractions: dict[str, str] = {}
-    thousands: dict[str, str] = {}
-    either: dict[str, str] = {}
-    for cell in cells:
-        text = cell.strip()
-        if ("," in text or "." in text) and _SHAPE.fullmatch(text):
-            _weigh(text, fractions, thousands, either)
-    for sign in ",.":
-        other = "." if sign == "," else ","
-        if sign in fractions and (sign in thousands or other in fractions):
-            against = thousands.get(sign) or fractions[other]
-            raise DataFileError(
-                f"{where}: {fractions[sign]!r} and {against!r} are numbers of two locales. Export "
-                "the file again with LC_ALL=C."
-            )
-    if "," in fractions or "." in thousands:
-        return GERMAN
+    sure, either = dict[Locale, str](), dict[str, str]()
+    for text in map(str.strip, cells):
+        sign = next((each for each in ".," if each in text), "")
+        if sign and _SHAPE.fullmatch(text):
+            fits = [each for each in (ENGLISH, GERMAN) if each.grammar.fullmatch(text)]
+            if len(fits) == 1:
+                sure.setdefault(fits[0], text)
+            elif fits:
+                either.setdefault(sign, text)
+    if len(sure) == 2:
+        raise DataFileError(
+            f"{where}: {sure[ENGLISH]!r} and {sure[GERMAN]!r} are numbers of two locales. Export "
+            "the file again with LC_ALL=C."
+        )
     # Profilers print English unless something says otherwise.
-    if "." in either and not ("." in fractions or "," in thousands or english):
+    if "." in either and not (sure or english):
         raise DataFileError(
             f"{where}: {either['.']!r} could be a fraction or thousands, and nothing in the file "
             'decides. Say decimal="." or decimal=",".'
         )
-    return ENGLISH
-
-
-def _weigh(
-    text: str, fractions: dict[str, str], thousands: dict[str, str], either: dict[str, str]
-) -> None:
-    """Note what one cell says of the two signs."""
-    mantissa = re.split("[eE]", text.lstrip("+-"))[0]
-    signs = [each for each in mantissa if each in ".,"]
-    last = signs[-1]
-    after = len(mantissa) - mantissa.rindex(last) - 1
-    before = re.split(r"[.,]", mantissa)[0]
-    grouped = any(each in mantissa for each in _SPACES)
-    if len(set(signs)) == 2:
-        fractions.setdefault(last, text)
-        thousands.setdefault(signs[0], text)
-    elif len(signs) > 1:
-        thousands.setdefault(last, text)
-    elif grouped or after != 3 or len(before) > 3 or before[:1] == "0":
-        fractions.setdefault(last, text)
-    else:
-        either.setdefault(last, text)
+    return GERMAN if GERMAN in sure else ENGLISH
 
 
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -402,9 +373,15 @@ def unit_scale(unit: str) -> tuple[str, float] | None:
         return "1", 1.0
     if text == "%":
         return "%", 1.0
-    top, slash, below = text.partition("/")
+    top, slash, below = (each.strip() for each in text.partition("/"))
     if slash:
-        return _rate(top, below)
+        above, under = unit_scale(top), unit_scale(below)
+        if above is None or under is None or above[0] not in ("B", "1"):
+            return None
+        if below == "cycle":
+            return (f"{above[0]}/cycle", above[1]) if above[0] == "1" else None
+        rate = (f"{above[0]}/s", float(f"{above[1] / under[1]:.12g}"))
+        return rate if under[0] == "s" else None
     if text.lower().endswith("hz"):
         scale = _PREFIX.get(text[:-2], _PREFIX.get(text[:-2].upper()))
         return None if scale is None else ("1/s", scale)
@@ -416,17 +393,6 @@ def unit_scale(unit: str) -> tuple[str, float] | None:
         for word in words:
             if text.endswith(word) and text.removesuffix(word) in prefixes:
                 return kind, prefixes[text.removesuffix(word)]
-    return None
-
-
-def _rate(top: str, below: str) -> tuple[str, float] | None:
-    above, under = unit_scale(top), unit_scale(below)
-    if above is None or under is None or above[0] not in ("B", "1"):
-        return None
-    if below.strip() == "cycle":
-        return (f"{above[0]}/cycle", above[1]) if above[0] == "1" else None
-    if under[0] == "s":
-        return f"{above[0]}/s", float(f"{above[1] / under[1]:.12g}")
     return None
 
 
@@ -449,6 +415,10 @@ class Table:
         What parts the cells.
     quoted
         Whether the cells stand in quotation marks, so that other lines can be told apart.
+    columns
+        Place of each column.
+    locale
+        How numbers are written, once `locale_of` found it out.
     """
 
     source: Source
@@ -457,6 +427,7 @@ class Table:
     sign: str
     quoted: bool
     columns: dict[str, int] = field(default_factory=dict)
+    locale: Locale = ENGLISH
 
     def __post_init__(self) -> None:
         for place, name in enumerate(self.header):
@@ -521,17 +492,7 @@ class Row:
                 return self._cell(self.table.columns[column])
         return ""
 
-    def later(self, column: str, earlier: str, locale: Locale) -> float | None:
-        """Return a point in time as `number`, behind another one that has no more digits.
-
-        Then no digit of it is cut off.
-        """
-        end, begin = (self.cells[self.table.columns[each]].strip() for each in (column, earlier))
-        if not (begin.isdigit() and end.isdigit() and len(end) >= len(begin)):
-            return self.number(column, locale)
-        return checked_number(end, locale, self.where, column)
-
-    def number(self, column: str, locale: Locale) -> float | None:
+    def number(self, column: str) -> float | None:
         """Return a cell as a number that is not negative; None if it is empty.
 
         Raises
@@ -539,7 +500,7 @@ class Row:
         DataFileError
             If it is no number, or negative; names file and line.
         """
-        return checked_number(self[column], locale, self.where, column)
+        return checked_number(self[column], self.table.locale, self.where, column)
 
 
 def checked_number(text: str, locale: Locale, where: str, column: str) -> float | None:
@@ -638,7 +599,7 @@ def rows_of(
 def locale_of(
     table: Table, decimal: str | None, columns: Collection[str], *, plain: bool = False
 ) -> Locale:
-    """Find out from some columns of the first rows below a header how numbers are written.
+    """Find out from some columns of the first rows below a header how its numbers are written.
 
     With `plain` the tool prints English without thousands separators, so where commas part the
     cells a single point begins a fraction.
@@ -648,9 +609,6 @@ def locale_of(
     DataFileError
         If the numbers contradict one another.
     """
-    if decimal is not None:
-        return find_locale((), str(table.source.path), decimal=decimal)
-
     places = [table.columns[name] for name in columns]
 
     def cells() -> Iterator[str]:
@@ -666,43 +624,6 @@ def locale_of(
                 yield from (row[place] for place in places)
 
     english = plain and table.sign == ","
-    return find_locale(cells(), str(table.source.path), english=english)
-
-
-def spans_of(dashes: str) -> list[tuple[int, int]]:
-    """Return where the columns are; empty if a line has anything but dashes and spaces.
-
-    >>> spans_of(" ---  -----")
-    [(1, 4), (6, 11)]
-    """
-    if not dashes.strip() or set(dashes) - {"-", " "}:
-        return []
-    return [found.span() for found in re.finditer("-+", dashes)]
-
-
-def cells_of(line: str, spans: list[tuple[int, int]], *, open_end: bool) -> list[str] | None:
-    """Cut a line into cells; None if letters stand where no column is.
-
-    With `open_end` the last column goes on to the end of the line.
-    """
-    cells = []
-    for place, (start, end) in enumerate(spans):
-        last = place + 1 == len(spans)
-        # A name may be longer than its column where it is the first or the last.
-        stop = None if last and open_end else end
-        cells.append(line[start:stop].strip())
-        gap = line[end : spans[place + 1][0]] if not last else line[end:]
-        if gap.strip() and stop is not None:
-            return None
-    return cells if not line[: spans[0][0]].strip() else None
-
-
-def rows_in(
-    lines: Lines, spans: list[tuple[int, int]], *, open_end: bool = False
-) -> Iterator[tuple[int, list[str] | None, str]]:
-    """Yield number, cells and text of each line to the next line of dashes."""
-    for number, line, _ in lines:
-        if spans_of(line):
-            return
-        if line.strip():
-            yield number, cells_of(line, spans, open_end=open_end), line
+    where = str(table.source.path)
+    table.locale = find_locale(cells(), where, decimal=decimal, english=english)
+    return table.locale
