@@ -26,22 +26,19 @@ from mlsim import (
     show,
 )
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
-from mlsim.infrastructure import (
-    ACCOUNTS,
+from mlsim.infrastructure import DataCentre, Grid
+from mlsim.infrastructure.accounts import ACCOUNTS, load_embodied, load_operator
+from mlsim.infrastructure.places import (
     BASES,
     SCOPES,
-    DataCentre,
-    Grid,
+    Place,
     load_data_centre,
     load_data_centres,
-    load_embodied,
     load_grid_figures,
     load_grids,
     load_hours,
-    load_operator,
     load_regions,
 )
-from mlsim.infrastructure.places import Place
 from mlsim.records import DATA, KINDS, Figure
 from mlsim.records.references import references
 from mlsim.zoo.resolve import hardware, model

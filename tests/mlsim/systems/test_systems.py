@@ -20,8 +20,7 @@ from mlsim import Cluster, Clusters, Device, Engine, Hardware, Models, System, S
 from mlsim.equations.links import ring_pass_rate
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records.references import references
-from mlsim.systems import TOPOLOGIES
-from mlsim.systems.system import Placement, links_within, load_system, spread
+from mlsim.systems.system import TOPOLOGIES, Placement, links_within, load_system, spread
 from mlsim.values import quantity
 from mlsim.workloads.steps import Parallelism
 from mlsim.zoo.resolve import cluster, hardware

@@ -16,11 +16,10 @@ from mlsim.errors import (
     Suggesting,
     UnitError,
     UnsupportedPrecisionError,
-    nearest,
     unknown_name,
 )
 from mlsim.precision import PRECISIONS, Precision, precision
-from mlsim.records import Figure, checked_name, given
+from mlsim.records import Figure, checked_name, given, known
 from mlsim.units import MEMORY, to_base
 from mlsim.values import of_base
 
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
 DEFAULT_PRECISION = "fp16"
 # What stands in for it on a device that has no such peak: as many bits first.
 INSTEAD = ("bf16", "fp32")
-
-
-def known(figures: Mapping[str, Figure], owner: str, *names: str) -> Quantity | None:
-    """Return the first of these figures of something that is on record, as a value."""
-    return next((figures[name].of(owner) for name in names if name in figures), None)
 
 
 @dataclass(frozen=True)
@@ -254,20 +248,11 @@ class Device(Suggesting):
 
     @classmethod
     def of_figures(
-        cls,
-        key: str,
-        name: str,
-        *,
-        vendor: str,
-        architecture: str,
-        form: str,
-        figures: Mapping[str, Figure],
+        cls, key: str, name: str, *, figures: Mapping[str, Figure], **texts: str
     ) -> Device:
         """Make a device of figures that carry their sources, as data files do."""
         device = cls.__new__(cls)
-        device._fill(
-            figures, key=key, name=name, vendor=vendor, architecture=architecture, form=form
-        )
+        device._fill(figures, key=key, name=name, **texts)
         return device
 
     @property
@@ -378,6 +363,7 @@ def _given(name: str, value: Any, base: str) -> Figure:
 
 FORMS = ("chip", "module", "board", "system")
 _TEXTS = ("key", "name", "vendor", "architecture", "form")
+_NUMBERS = {"release_year": "year", "cores": "1"}
 _COMPUTED = [name for name, format_ in PRECISIONS.items() if format_.computes_as == name]
 _LEVELS = ("l1", "l2", "l3")
 _BY_LEVEL = {
@@ -417,7 +403,9 @@ def device_with(key: str) -> Device:
     >>> device_with("Cloud.A100").cores
     108
     """
-    return load_device(_index()[key]) if key in _index() else _unknown(key)
+    if key not in _index():
+        raise unknown_name("device", key, _index())
+    return load_device(_index()[key])
 
 
 @cache
@@ -429,10 +417,6 @@ def _index() -> dict[str, Path]:
         if line:
             found[line[1]] = path
     return found
-
-
-def _unknown(key: str) -> Device:
-    raise unknown_name("device", key, _index())
 
 
 def load_device(path: str | Path) -> Device:
@@ -447,28 +431,16 @@ def load_device(path: str | Path) -> Device:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, (*_TEXTS, "release_year", "cores", *_TABLES))
-    texts = {name: file.need(data, name, str) for name in _TEXTS}
-    if texts["form"] not in FORMS:
-        raise file.error(
-            f"form must be one of {', '.join(FORMS)}, not {texts['form']!r}."
-            f"{nearest(texts['form'], FORMS)}",
-            "form",
-        )
-    figures: dict[str, records.Figure] = {}
-    if "release_year" in data:
-        figures["release_year"] = file.figure(data["release_year"], "year", "release_year")
-    if "cores" in data:
-        figures["cores"] = file.figure(data["cores"], "1", "cores")
-        if not figures["cores"].si.is_integer():
-            raise file.error(
-                f"cores must be a whole number, not {figures['cores'].value}.", "cores"
-            )
+    file.only(data, (*_TEXTS, *_NUMBERS, *_TABLES))
+    texts = file.texts(_TEXTS)
+    file.one_of("form", FORMS)
+    figures = {
+        name: file.figure(data[name], base, name) for name, base in _NUMBERS.items() if name in data
+    }
+    if "cores" in figures and not figures["cores"].si.is_integer():
+        raise file.error(f"cores must be a whole number, not {figures['cores'].value}.", "cores")
     for table, bases in _TABLES.items():
-        rows = data.get(table, {})
-        file.only(rows, bases, table)
-        for name, row in rows.items():
-            figures[f"{table}.{name}"] = file.figure(row, bases[name], table, name)
+        figures |= file.figures(table, bases)
     for needed in ("memory.capacity", "memory.bandwidth"):
         if needed not in figures:
             table = needed.partition(".")[0]
@@ -476,47 +448,30 @@ def load_device(path: str | Path) -> Device:
     if not data.get("compute"):
         raise file.error("there is no peak: add a table such as [compute.fp16].")
     _check_sparsity(file, figures)
-    _check_directions(file, figures)
-    return Device.of_figures(
-        texts["key"],
-        texts["name"],
-        vendor=texts["vendor"],
-        architecture=texts["architecture"],
-        form=texts["form"],
-        figures=figures,
-    )
+    for name, figure in figures.items():
+        if name.startswith("links."):
+            check_direction(file, figure)
+    return Device.of_figures(figures=figures, **texts)
 
 
-def _check_sparsity(file: records.DataFile, figures: dict[str, records.Figure]) -> None:
+def _check_sparsity(file: records.DataFile, figures: dict[str, Figure]) -> None:
     """Hold dense and sparse apart: the commonest error of this field."""
     for name, figure in figures.items():
         table, _, precision = name.partition(".")
+        dense, words = figures.get(f"compute.{precision}"), ""
         if table == "compute" and figure.sparsity != "dense":
-            raise file.error(
-                f'{name}: a peak here must say sparsity = "dense"; '
-                f"a sparse one belongs in [sparse.{precision}].",
-                table,
-                precision,
-            )
-        if table == "sparse":
-            dense = figures.get(f"compute.{precision}")
-            if figure.sparsity in ("", "dense"):
-                raise file.error(f'{name}: say which sparsity, such as "2:4".', table, precision)
-            if dense and figure.si < dense.si:
-                raise file.error(
-                    f"{name}: {figure.text} sparse is less than {dense.text} dense.",
-                    table,
-                    precision,
-                )
+            words = 'a peak here must say sparsity = "dense"; a sparse one belongs in '
+            words += f"[sparse.{precision}]."
+        elif table == "sparse" and figure.sparsity in ("", "dense"):
+            words = 'say which sparsity, such as "2:4".'
+        elif table == "sparse" and dense and figure.si < dense.si:
+            words = f"{figure.text} sparse is less than {dense.text} dense."
+        if words:
+            raise file.error(f"{name}: {words}", table, precision)
 
 
-def _check_directions(file: records.DataFile, figures: dict[str, records.Figure]) -> None:
-    """Refuse a link without its direction."""
-    for name, figure in figures.items():
-        table, _, link = name.partition(".")
-        if table == "links" and figure.direction not in ("one-way", "both ways"):
-            raise file.error(
-                f'{name}: direction must be "one-way" or "both ways", not {figure.direction!r}.',
-                table,
-                link,
-            )
+def check_direction(file: records.DataFile, figure: Figure) -> None:
+    """Refuse a link whose rate does not say whether it counts both directions."""
+    if figure.direction not in ("one-way", "both ways"):
+        words = f'direction must be "one-way" or "both ways", not {figure.direction!r}.'
+        raise file.error(f"{figure.name}: {words}", *figure.name.split("."))

@@ -8,22 +8,17 @@ shapes that were not fitted, with a device's own constants and with those of its
 
 from __future__ import annotations
 
-import csv
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from mlsim.errors import DataFileError, NotMeasuredError, unknown_name
 from mlsim.hardware.device import device_with
 from mlsim.records import DATA
-
-if TYPE_CHECKING:
-    pass
-
+from mlsim.records.tables import rows
 
 FILE = DATA / "measurements" / "atlas" / "families.toml"
 
@@ -480,14 +475,6 @@ def whole_only() -> frozenset[Key]:
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Key, dict[str, str]]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
-        for cells in reader:
-            if None in cells or None in cells.values():
-                raise DataFileError(f"{path}:{reader.line_num}: not as many cells as columns.")
-            try:
-                yield (cells["device"], cells["kind"], cells["path"], cells["engine"]), cells
-            except ValueError as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
+    """Yield the rows of a table, each with its device, kind, path and engine."""
+    for cells in rows(path, columns, dict):
+        yield (cells["device"], cells["kind"], cells["path"], cells["engine"]), cells

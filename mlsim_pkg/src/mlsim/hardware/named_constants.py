@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim import records
-from mlsim.errors import MlsimError, NotMeasuredError, UnsupportedPrecisionError, unknown_name
+from mlsim.errors import NotMeasuredError, UnsupportedPrecisionError, unknown_name
 from mlsim.precision import PRECISIONS
 from mlsim.quantities import term
 from mlsim.records.references import references
@@ -154,7 +154,7 @@ def load_constants(path: str | Path) -> Constants:
     file = records.load(path)
     data = file.data
     file.only(data, _TOP)
-    texts = {name: file.need(data, name, str) for name in ("key", "name", "source", "where")}
+    texts = file.texts(("key", "name", "source", "where"))
     if texts["source"] not in references():
         raise file.error(f"source {texts['source']!r} is not in the bibliography.", "source")
     start = _number(file, data, "kernel_overhead", "s")
@@ -195,10 +195,8 @@ def _device(
 def _number(
     file: records.DataFile, table: Mapping[str, Any], name: str, base: str, *keys: str
 ) -> float:
-    try:
+    with file.at(*keys, name):
         found = float(to_base(file.need(table, name, str, *keys), base, name))
-    except MlsimError as error:
-        raise file.error(str(error), *keys, name) from None
     if not found > 0:
         raise file.error(f"{name} must be positive.", *keys, name)
     return found

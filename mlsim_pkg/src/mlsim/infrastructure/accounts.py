@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mlsim import records
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.infrastructure.places import Place, figures_by_year
-from mlsim.records import Figure
+from mlsim.records import Figure, known
 from mlsim.values.attributes import result
 
 if TYPE_CHECKING:
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 # How emissions of bought electricity are counted: by the grids on which it is used,
 # or by the contracts for it.
 ACCOUNTS = ("location", "market")
-_FIGURES = {
-    "electricity": "J",
-    "scope2_location": "kg_CO2e",
-    "scope2_market": "kg_CO2e",
-}
+_FIGURES = {"electricity": "J", "scope2_location": "kg_CO2e", "scope2_market": "kg_CO2e"}
+_HEADS = ("key", "name", "covers", "source")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,9 +92,8 @@ def load_operator(path: str | Path) -> CloudOperator:
         names file and line.
     """
     file = records.load(path)
-    heads = ("key", "name", "covers", "source")
-    file.only(file.data, (*heads, *_FIGURES))
-    texts = {name: file.need(file.data, name, str) for name in heads}
+    file.only(file.data, (*_HEADS, *_FIGURES))
+    texts = file.texts(_HEADS)
     figures = dict(figures_by_year(file, file.data, _FIGURES, {}))
     if not figures:
         raise file.error("there is no figure: add a table such as [scope2_location.2023].")
@@ -105,7 +101,6 @@ def load_operator(path: str | Path) -> CloudOperator:
 
 
 _EMBODIED = {"carbon": "kg_CO2e", "lifetime": "s", "utilisation": "1"}
-_HEADS = ("key", "name", "covers", "source")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,16 +139,12 @@ class EmbodiedCarbon:
     @property
     def lifetime(self) -> Quantity | None:
         """The lifetime that the source assumes, if it does."""
-        return self._given("lifetime")
+        return known(self.figures, self.name, "lifetime")
 
     @property
     def utilisation(self) -> Quantity | None:
         """The share of its lifetime in use that the source assumes, if it does."""
-        return self._given("utilisation")
-
-    def _given(self, name: str) -> Quantity | None:
-        figure = self.figures.get(name)
-        return figure.of(self.name) if figure else None
+        return known(self.figures, self.name, "utilisation")
 
     def __repr__(self) -> str:
         return f"<EmbodiedCarbon {self.name}: {self.figures['carbon'].text}; {self.covers}>"
@@ -171,7 +162,7 @@ def load_embodied(path: str | Path, devices: Collection[str]) -> EmbodiedCarbon:
     file = records.load(path)
     data = file.data
     file.only(data, (*_HEADS, "device", "devices", *_EMBODIED))
-    texts = {name: file.need(data, name, str) for name in _HEADS}
+    texts = file.texts(_HEADS)
     device = file.need(data, "device", str) if "device" in data else ""
     if device and device not in devices:
         raise file.error(f"no device has the key {device!r}.{nearest(device, devices)}", "device")

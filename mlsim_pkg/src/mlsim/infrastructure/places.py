@@ -7,7 +7,6 @@ record has both, so that neither is counted twice or taken from the wrong place.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,13 +19,12 @@ from mlsim import records
 from mlsim.errors import (
     DataFileError,
     InvalidValueError,
-    MlsimError,
-    UnitError,
     check_whole,
     nearest,
     unknown_name,
 )
 from mlsim.records import KINDS, DataFile, Figure
+from mlsim.records.tables import rows
 from mlsim.units import factor
 from mlsim.values import Origin, literal, quantity
 from mlsim.values.attributes import count, result
@@ -130,26 +128,23 @@ def load_hours(
         If a column is missing or unknown, a cell empty, a grid or a basis unknown, or
         a number can't be; names file and line.
     """
-    path = Path(path)
     found: dict[str, HourlyIntensity] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != _COLUMNS:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(_COLUMNS)}.")
-        for record in reader:
-            try:
-                row = _row(record, grids, bases)
-                if row.grid in found:
-                    raise DataFileError(f"two rows are of {row.grid}.")
-            except (DataFileError, UnitError, ValueError) as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-            found[row.grid] = row
+
+    def one(record: dict[str, str]) -> None:
+        row = _hours(record, grids, bases)
+        if found.setdefault(row.grid, row) is not row:
+            raise DataFileError(f"two rows are of {row.grid}.")
+
+    for _ in rows(Path(path), _COLUMNS, one):
+        pass
     return found
 
 
-def _row(record: dict[str, Any], grids: Collection[str], bases: tuple[str, ...]) -> HourlyIntensity:
+def _hours(
+    record: dict[str, str], grids: Collection[str], bases: tuple[str, ...]
+) -> HourlyIntensity:
     """Make a record of a row; raise without file and line."""
-    if None in record or None in record.values() or "" in record.values():
+    if "" in record.values():
         raise DataFileError("every column needs a cell, and every cell a value.")
     for name, allowed in (("grid", grids), ("basis", bases), ("kind", KINDS[:-1])):
         if record[name] not in allowed:
@@ -330,29 +325,20 @@ _SHARED = ("unit", "kind", "source", "where", "read", "note")
 _FIRST_YEAR = 1882
 
 
-def one_of(file: DataFile, value: str, allowed: tuple[str, ...], key: str) -> None:
-    """Refuse a text that is none of those allowed.
+def _rows(
+    file: DataFile, heads: Collection[str], words: tuple[str, ...], bases: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, str], dict[str, Figure]]]:
+    """Yield the title of each table of a file, its texts by name, and its figures.
 
     Raises
     ------
     DataFileError
-        Naming those allowed and the nearest; names file and line.
+        If a key is unknown, a text is missing, or a figure lacks its source; names file and line.
     """
-    if value not in allowed:
-        raise file.error(
-            f"{key} must be one of {', '.join(allowed)}, not {value!r}.{nearest(value, allowed)}",
-            key,
-        )
-
-
-def rows(file: DataFile, heads: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the titles and tables of a file's rows; refuse a key that is neither.
-
-    Raises
-    ------
-    DataFileError
-        If a key is neither one of `heads` nor a table; names file and line.
-    """
+    shared = file.data.get("shared", {})
+    file.only(shared, bases, "shared")
+    for name, fields in shared.items():
+        file.only(fields, _SHARED, "shared", name)
     for title, row in file.data.items():
         if title in heads or title == "shared":
             continue
@@ -362,22 +348,9 @@ def rows(file: DataFile, heads: tuple[str, ...]) -> Iterator[tuple[str, Mapping[
                 f"Allowed here: {', '.join(heads)}, and a table for each row.",
                 title,
             )
-        yield title, row
-
-
-def shared_fields(file: DataFile, bases: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return what the figures of a file have in common, by quantity.
-
-    Raises
-    ------
-    DataFileError
-        If a quantity or a field is unknown; names file and line.
-    """
-    shared: Mapping[str, Mapping[str, Any]] = file.data.get("shared", {})
-    file.only(shared, bases, "shared")
-    for name, fields in shared.items():
-        file.only(fields, _SHARED, "shared", name)
-    return shared
+        file.only(row, (*words, *bases), title)
+        texts = file.texts(words, row, title)
+        yield title, texts, dict(figures_by_year(file, row, bases, shared, title))
 
 
 def figures_by_year(
@@ -424,8 +397,8 @@ def load_data_centre(path: str | Path) -> DataCentre:
     """
     file = records.load(path)
     file.only(file.data, ("key", "name", "scope", *_DATA_CENTRE))
-    texts = {name: file.need(file.data, name, str) for name in ("key", "name", "scope")}
-    one_of(file, texts["scope"], SCOPES, "scope")
+    texts = file.texts(("key", "name", "scope"))
+    file.one_of("scope", SCOPES)
     figures = dict(figures_by_year(file, file.data, _DATA_CENTRE, {}))
     _check_overhead(file, figures)
     return DataCentre(figures=figures, **texts)
@@ -444,16 +417,11 @@ def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
     if "key" in file.data:
         center = load_data_centre(path)
         return {center.key: center}
-    scope = file.need(file.data, "scope", str)
-    one_of(file, scope, SCOPES, "scope")
-    shared = shared_fields(file, _DATA_CENTRE)
+    file.one_of("scope", SCOPES)
     found: dict[str, DataCentre] = {}
-    for title, row in rows(file, ("scope",)):
-        file.only(row, ("key", "name", *_DATA_CENTRE), title)
-        texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
-        figures = dict(figures_by_year(file, row, _DATA_CENTRE, shared, title))
+    for title, texts, figures in _rows(file, ("scope",), ("key", "name"), _DATA_CENTRE):
         _check_overhead(file, figures, title)
-        found[texts["key"]] = DataCentre(figures=figures, scope=scope, **texts)
+        found[texts["key"]] = DataCentre(figures=figures, scope=file.data["scope"], **texts)
     return found
 
 
@@ -487,23 +455,17 @@ def load_grids(
         line.
     """
     file = records.load(path)
-    heads = ("basis", "basis_source", "source")
-    common = {name: file.need(file.data, name, str) for name in heads}
-    one_of(file, common["basis"], BASES, "basis")
-    shared = shared_fields(file, _INTENSITY)
+    common = file.texts(("basis", "basis_source", "source"))
+    file.one_of("basis", BASES)
     hours, further = hours or {}, further or {}
     found: dict[str, Grid] = {}
-    for title, row in rows(file, heads):
-        file.only(row, ("key", "name", *_INTENSITY), title)
-        texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
-        figures = dict(figures_by_year(file, row, _INTENSITY, shared, title))
+    for title, texts, figures in _rows(file, common, ("key", "name"), _INTENSITY):
         if not figures:
             raise file.error(f"{title} has no carbon_intensity.", title)
         key = texts["key"]
-        figures.update(further.get(key, {}))
-        found[key] = Grid(
-            figures=figures, hourly=hours.get(key), with_hours=tuple(hours), **texts, **common
-        )
+        every = {**figures, **further.get(key, {})}
+        day, listed = hours.get(key), tuple(hours)
+        found[key] = Grid(figures=every, hourly=day, with_hours=listed, **texts, **common)
     return found
 
 
@@ -521,41 +483,30 @@ def load_grid_figures(path: str | Path, grids: Collection[str]) -> dict[str, dic
         line.
     """
     file = records.load(path)
-    shared = shared_fields(file, _FURTHER)
     found: dict[str, dict[str, Figure]] = {}
-    for title, row in rows(file, ()):
+    for title, _, figures in _rows(file, (), (), _FURTHER):
         if title not in grids:
             raise file.error(f"no grid is called {title!r}.{nearest(title, grids)}", title)
-        file.only(row, _FURTHER, title)
-        figures = dict(figures_by_year(file, row, _FURTHER, shared, title))
         if not figures:
             raise file.error(f"{title} has none of {', '.join(_FURTHER)}.", title)
         found[title] = figures
     return found
 
 
-def grid_loader(
-    folder: Path, grids: Callable[[], Collection[str]]
-) -> Callable[[Path], dict[str, Grid]]:
-    """Return a loader of grids that knows the figures of the other files of a folder.
+@cache
+def other_figures(
+    folder: Path, grids: tuple[str, ...]
+) -> tuple[dict[str, HourlyIntensity], dict[str, dict[str, Figure]]]:
+    """Return what other files of a folder say of grids: typical days, and further figures.
 
-    `folder` contains `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` gives
-    the keys of all grids. Those files are read once, with the first grid.
+    They are `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` are the keys of all
+    grids.
     """
-
-    @cache
-    def others() -> tuple[dict[str, HourlyIntensity], dict[str, dict[str, Figure]]]:
-        keys = grids()
-        further: dict[str, dict[str, Figure]] = {}
-        for path in sorted((folder / "grid_figures").glob("*.toml")):
-            for key, figures in load_grid_figures(path, keys).items():
-                further.setdefault(key, {}).update(figures)
-        return load_hours(folder / "hourly" / "typical_day.csv", keys, BASES), further
-
-    def load(path: Path) -> dict[str, Grid]:
-        return load_grids(path, *others())
-
-    return load
+    further: dict[str, dict[str, Figure]] = {}
+    for path in sorted((folder / "grid_figures").glob("*.toml")):
+        for key, figures in load_grid_figures(path, grids).items():
+            further.setdefault(key, {}).update(figures)
+    return load_hours(folder / "hourly" / "typical_day.csv", grids, BASES), further
 
 
 def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, CloudRegion]:
@@ -568,28 +519,20 @@ def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, Clo
         a share is above 1, or an intensity has no basis; names file and line.
     """
     file = records.load(path)
-    data = file.data
-    common = {name: file.need(data, name, str) for name in ("provider", "source")}
-    for name in ("basis", "basis_source"):
-        common[name] = file.need(data, name, str) if "basis" in data else ""
-    if "basis" in data:
-        one_of(file, common["basis"], BASES, "basis")
-    shared = shared_fields(file, _REGION)
+    basis = ("basis", "basis_source")
+    common = file.texts(("provider", "source")) | dict.fromkeys(basis, "")
+    if "basis" in file.data:
+        common |= file.texts(basis)
+        file.one_of("basis", BASES)
     found: dict[str, CloudRegion] = {}
-    for title, row in rows(file, tuple(common)):
-        file.only(row, ("key", "name", "place", "grid", *_REGION), title)
-        texts = {name: file.need(row, name, str, title) for name in ("key", "name", "place")}
-        figures = dict(figures_by_year(file, row, _REGION, shared, title))
+    for title, texts, figures in _rows(file, common, ("key", "name", "place", "grid"), _REGION):
         for name, figure in figures.items():
             if name.startswith("carbon_free.") and figure.si > 1:
                 raise file.error(f"{name}: a share can't be {figure.text}.", title, "carbon_free")
-        if "carbon_intensity" in row and not common["basis"]:
-            raise file.error(
-                f"{title} has an intensity: say its basis, one of {', '.join(BASES)}.", title
-            )
-        try:
-            where = grid(file.need(row, "grid", str, title))
-        except MlsimError as error:
-            raise file.error(str(error), title, "grid") from None
+            if name.startswith("carbon_intensity.") and not common["basis"]:
+                words = f"{title} has an intensity: say its basis, one of {', '.join(BASES)}."
+                raise file.error(words, title)
+        with file.at(title, "grid"):
+            where = grid(texts.pop("grid"))
         found[texts["key"]] = CloudRegion(figures=figures, grid=where, **texts, **common)
     return found

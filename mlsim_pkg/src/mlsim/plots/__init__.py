@@ -1,5 +1,7 @@
 """Figures, each of which carries the numbers that it shows. A name is imported when it is used."""
 
+# ruff: noqa: F401 - what is imported here is what the room offers
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -10,12 +12,7 @@ if TYPE_CHECKING:
     from mlsim.plots.anatomy_plots import Treemap, plot_anatomy
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
     from mlsim.plots.drawing import COLOURS, MARKERS, attach, data_of
-    from mlsim.plots.formats import (
-        plot_bits,
-        plot_format_map,
-        plot_formats,
-        plot_stairs,
-    )
+    from mlsim.plots.formats import plot_bits, plot_format_map, plot_formats, plot_stairs
     from mlsim.plots.machines import (
         plot_amdahl,
         plot_capacities,
@@ -34,45 +31,7 @@ if TYPE_CHECKING:
     from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
 
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "Treemap",
-    "attach",
-    "data_of",
-    "describe_equations",
-    "leading_to",
-    "plot_accuracy",
-    "plot_amdahl",
-    "plot_anatomy",
-    "plot_bits",
-    "plot_breakdown",
-    "plot_capacities",
-    "plot_dennard",
-    "plot_energies",
-    "plot_equations",
-    "plot_format_map",
-    "plot_formats",
-    "plot_growth",
-    "plot_latencies",
-    "plot_loader",
-    "plot_memory",
-    "plot_moore",
-    "plot_pipeline",
-    "plot_regions",
-    "plot_roofline",
-    "plot_shares",
-    "plot_stairs",
-    "plot_staleness",
-    "plot_sweep",
-    "plot_systolic",
-    "plot_tasks",
-    "plot_tiles",
-    "report",
-    "write_report",
-]
-
-# The names of each module, which is imported when one of them is first used.
+# Public names by module, which is imported when one of them is first used.
 _MODULES = {
     "anatomy_plots": "Treemap plot_anatomy",
     "diagrams": "describe_equations leading_to plot_equations",
@@ -86,6 +45,6 @@ _MODULES = {
     "training_plots": "plot_breakdown plot_memory plot_pipeline",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
+__all__ = tuple(_HOMES)
 
 __getattr__ = importing(__name__, _HOMES)

@@ -28,12 +28,29 @@ if TYPE_CHECKING:
 Row = Mapping[str, str | float]
 
 
+def panels(down: int, across: int, width: float, height: float) -> tuple[Figure, Any]:
+    """Return a new figure, in inches, and its axes in rows."""
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    made: tuple[Figure, Any] = pyplot.subplots(
+        down, across, figsize=(width, height), layout="constrained", squeeze=False
+    )
+    return made
+
+
 def axes_for(ax: Any, width: float, height: float) -> Any:
     """Return the axes to draw on: those that are given, or those of a new figure, in inches."""
-    if ax is not None:
-        return ax
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    return panels(1, 1, width, height)[1][0, 0] if ax is None else ax
+
+
+def note(ax: Any, words: str, at: tuple[Any, Any], offset: tuple[float, float], **how: Any) -> None:
+    """Write words beside a place, so many points to its right and above it."""
+    ax.annotate(words, at, xytext=offset, textcoords="offset points", **how)
+
+
+def curves(ax: Any, xs: Sequence[float], lines: Mapping[str, Sequence[float]], **how: Any) -> None:
+    """Draw lines over the same numbers, each in a color and with a marker of its own."""
+    for (name, ys), color, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
+        ax.plot(xs, ys, f"{marker}-", color=color, label=name, **how)
 
 
 def style(page: str) -> str:
@@ -120,35 +137,18 @@ def draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) ->
     roof = [roofline.attainable_flops(each, bandwidth, peak) / 1e12 for each in (low, ridge, high)]
     ax.plot([low, ridge, high], roof, color="#555555", linewidth=2, zorder=1)
     # Room above the roof for the legend and the name of the peak.
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(roof[0], 6 * roof[-1]))
+    ax.set(xscale="log", yscale="log", xlabel=X_LABEL, ylabel=Y_LABEL)
+    ax.set(xlim=(low, high), ylim=(roof[0], 6 * roof[-1]))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(ticker.NullFormatter())
-    ax.set_xlabel(X_LABEL)
-    ax.set_ylabel(Y_LABEL)
     ax.axvline(ridge, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
-    peak_scale, peak_unit = scale_for(peak, "FLOP/s")
-    ax.annotate(
-        f"peak {peak / peak_scale:g} {peak_unit}",
-        (ridge, roof[-1]),
-        xytext=(4, 9),
-        textcoords="offset points",
-    )
-    ax.annotate(
-        f"ridge {ridge:.0f} FLOP/byte",
-        (ridge, roof[0]),
-        xytext=(5, 6),
-        textcoords="offset points",
-        color="#555555",
-    )
+    scale, unit = scale_for(peak, "FLOP/s")
+    note(ax, f"peak {peak / scale:g} {unit}", (ridge, roof[-1]), (4, 9))
+    note(ax, f"ridge {ridge:.0f} FLOP/byte", (ridge, roof[0]), (5, 6), color="#555555")
     left = low * 4
-    ax.annotate(
-        text(bandwidth, "B/s"),
-        (left, roofline.attainable_flops(left, bandwidth, peak) / 1e12),
-        xytext=(8, -4),
-        textcoords="offset points",
-        va="top",
-    )
+    start = (left, roofline.attainable_flops(left, bandwidth, peak) / 1e12)
+    note(ax, text(bandwidth, "B/s"), start, (8, -4), va="top")
 
 
 def draw_ceilings(ax: Any, ceilings: dict[str, float], bandwidth: float) -> None:
@@ -157,14 +157,7 @@ def draw_ceilings(ax: Any, ceilings: dict[str, float], bandwidth: float) -> None
     for name, rate in ceilings.items():
         left = roofline.ridge_point(rate, bandwidth)
         ax.plot([left, high], [rate / 1e12] * 2, color="#777777", linewidth=1, linestyle="--")
-        ax.annotate(
-            name,
-            (high, rate / 1e12),
-            xytext=(-3, 2),
-            textcoords="offset points",
-            ha="right",
-            fontsize="small",
-            color="#555555",
-        )
+        style = {"ha": "right", "fontsize": "small", "color": "#555555"}
+        note(ax, name, (high, rate / 1e12), (-3, 2), **style)
     low, top = ax.get_ylim()
     ax.set_ylim(min([low, *(rate / 2e12 for rate in ceilings.values())]), top)

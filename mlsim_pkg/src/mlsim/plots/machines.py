@@ -11,11 +11,21 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.machines import speedup
-from mlsim.errors import InvalidValueError, need
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
 from mlsim.hardware.systolic import Cell, SystolicRun
-from mlsim.plots.drawing import COLOURS, MARKERS, Row, attach, axes_for, legend_above
+from mlsim.plots.drawing import (
+    COLOURS,
+    MARKERS,
+    Row,
+    attach,
+    axes_for,
+    curves,
+    legend_above,
+    note,
+    panels,
+)
 from mlsim.systems.in_steps import LoaderRun, largest_stable_rate, stale_descent
 from mlsim.units import text
 
@@ -74,11 +84,11 @@ def plot_dennard(
     ax = axes_for(ax, WIDE, 4.2)
     by_year: dict[int, dict[str, str | float]] = {}
     for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
-        rows = trend(name)
+        rows, label = trend(name), _NAMES[name]
         years, medians = [row.year for row in rows], [row.median for row in rows]
-        label = _NAMES[name]
-        style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linewidth": 1.0}
-        ax.plot(years, medians, f"{marker}-", label=label, **style)
+        ax.plot(
+            years, medians, f"{marker}-", color=colour, label=label, markersize=3.5, linewidth=1.0
+        )
         for row in rows:
             by_year.setdefault(row.year, {"Year": str(row.year)})[label] = row.median
     ax.set(yscale="log", xlabel="Year", ylabel="Median of the chips of a year")
@@ -104,18 +114,23 @@ def plot_amdahl(
             raise InvalidValueError(f"a parallel share is from 0 to 1, not {share!r}.")
     ax = axes_for(ax, WIDE, 3.4)
     counts = [2**n for n in range(most.bit_length()) if 2**n <= most]
-    data: list[dict[str, str | float]] = [{"Processors": str(count)} for count in counts]
-    for share, colour, marker in zip(shares, COLOURS, MARKERS, strict=False):
-        gains = [speedup(share, float(count)) for count in counts]
-        label = f"{100 * share:g} % parallel"
-        ax.plot(counts, gains, f"{marker}-", color=colour, markersize=4, label=label)
-        for row, gain in zip(data, gains, strict=True):
-            row[label] = gain
+    gains = {
+        f"{100 * share:g} % parallel": [speedup(share, float(count)) for count in counts]
+        for share in shares
+    }
+    curves(ax, counts, gains, markersize=4)
     ax.set(xscale="log", yscale="log", xlabel="Processors", ylabel="Speedup")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.legend(frameon=False)
-    return attach(ax, data)
+    rows = zip(*gains.values(), strict=True)
+    return attach(
+        ax,
+        [
+            {"Processors": str(count), **dict(zip(gains, row, strict=True))}
+            for count, row in zip(counts, rows, strict=True)
+        ],
+    )
 
 
 def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -126,25 +141,36 @@ def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     """
     found = [entry for entry in memory_levels.levels() if "latency" in entry]
     found.sort(key=lambda entry: -entry["latency"].si)
-    ax = axes_for(ax, WIDE, 0.8 + 0.28 * len(found))
-    data: list[Row] = []
-    for place, entry in enumerate(found):
-        gpu = bool(entry.device)
-        value = entry["latency"].si
-        ax.plot(
-            1e9 * value,
-            place,
-            MARKERS[1] if gpu else MARKERS[0],
-            color=COLOURS[1] if gpu else COLOURS[0],
-            label="H100" if gpu else "server with a CPU",
-        )
-        note = text(value, "s", 3)
-        ax.annotate(note, (1e9 * value, place), (8, -3.5), textcoords="offset points")
-        data.append({"Level": f"{entry.machine}: {entry.name}", "Latency (ns)": 1e9 * value})
-    ax.set(xscale="log", xlabel="Latency (ns)", xlim=(0.8, 2e8))
-    ax.set_yticks(range(len(found)), [entry.name for entry in found])
-    _legend_once(ax, loc="upper right")
-    return attach(ax, data)
+    ladder = [
+        (each.name, 1e9 * each["latency"].si, text(each["latency"].si, "s", 3), bool(each.device))
+        for each in found
+    ]
+    ax = _ladder(ax, ladder, ("server with a CPU", "H100"))
+    ax.set(xlabel="Latency (ns)", xlim=(0.8, 2e8))
+    rows = zip(found, ladder, strict=True)
+    return attach(
+        ax,
+        [
+            {"Level": f"{entry.machine}: {entry.name}", "Latency (ns)": value}
+            for entry, (_, value, _, _) in rows
+        ],
+    )
+
+
+def _ladder(
+    ax: Any, entries: Sequence[tuple[str, float, str, bool]], kinds: tuple[str, str]
+) -> Any:
+    """Draw entries upwards, a line each: name, value, words, and of which of two kinds it is."""
+    ax = axes_for(ax, WIDE, 0.8 + 0.28 * len(entries))
+    for place, (_, value, words, kind) in enumerate(entries):
+        ax.plot(value, place, MARKERS[kind], color=COLOURS[kind], label=kinds[kind])
+        note(ax, words, (value, place), (8, -3.5))
+    ax.set(xscale="log")
+    ax.set_yticks(range(len(entries)), [name for name, *_ in entries])
+    handles, labels = ax.get_legend_handles_labels()  # one for each kind
+    once = dict(zip(reversed(labels), reversed(handles), strict=True))
+    ax.legend(list(once.values()), list(once), frameon=False, loc="upper right")
+    return ax
 
 
 def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -153,23 +179,13 @@ def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     >>> plot_energies()[1].get_xscale()
     'log'
     """
-    found = memory_levels.energies()[::-1]
-    ax = axes_for(ax, WIDE, 0.8 + 0.28 * len(found))
-    for place, entry in enumerate(found):
-        read = entry.key.startswith("read")
-        ax.plot(
-            entry["energy"].value,
-            place,
-            MARKERS[1] if read else MARKERS[0],
-            color=COLOURS[1] if read else COLOURS[0],
-            label="a read of 64 bits" if read else "one operation",
-        )
-        where = (entry["energy"].value, place)
-        ax.annotate(entry["energy"].text, where, (8, -3.5), textcoords="offset points")
-    ax.set(xscale="log", xlabel="Energy (pJ)", xlim=(0.015, 1e5))
-    ax.set_yticks(range(len(found)), [entry.name for entry in found])
-    _legend_once(ax, loc="upper right")
-    return attach(ax, [{"What": each.name, "Energy (pJ)": each["energy"].value} for each in found])
+    ladder = [
+        (each.name, each["energy"].value, each["energy"].text, each.key.startswith("read"))
+        for each in memory_levels.energies()[::-1]
+    ]
+    ax = _ladder(ax, ladder, ("one operation", "a read of 64 bits"))
+    ax.set(xlabel="Energy (pJ)", xlim=(0.015, 1e5))
+    return attach(ax, [{"What": name, "Energy (pJ)": value} for name, value, _, _ in ladder])
 
 
 def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -188,17 +204,11 @@ def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple
     sizes = [entry["capacity"].si / 2**20 for entry in rows]
     places = [-(n + 0.6 * machines.index(entry.machine)) for n, entry in enumerate(rows)]
     for name, colour, hatch in zip(machines, COLOURS, ("", "//", ".."), strict=False):
-        mine = [n for n, entry in enumerate(rows) if entry.machine == name]
-        ax.barh(
-            [places[n] for n in mine],
-            [sizes[n] for n in mine],
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            label=name,
-        )
+        mine = [(place, size) for place, size, entry in zip(places, sizes, rows, strict=True)
+                if entry.machine == name]  # fmt: skip
+        ax.barh(*zip(*mine, strict=True), color=colour, hatch=hatch, edgecolor="white", label=name)
     for place, size in zip(places, sizes, strict=True):
-        ax.annotate(f"{size:.3g}", (size, place), (4, -3.5), textcoords="offset points")
+        note(ax, f"{size:.3g}", (size, place), (4, -3.5))
     ax.set(xlabel="Capacity of the whole chip (MiB)", xlim=(0, 1.12 * max(sizes)))
     ax.set_yticks(places, [entry.name for entry in rows])
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.4, 1.0))
@@ -241,8 +251,7 @@ def plot_sweep(
         if len(each) != len(sizes):
             raise InvalidValueError(f"{name!r} has {len(each)} times for {len(sizes)} sizes.")
     ax = axes_for(ax, WIDE, 3.4)
-    for (name, each), colour, marker in zip(times.items(), COLOURS, MARKERS, strict=False):
-        ax.plot(sizes, each, f"{marker}-", color=colour, markersize=4, label=name)
+    curves(ax, sizes, times, markersize=4)
     ax.set(xscale="log", xlabel="Working set (bytes)", ylabel="Time of a read (ns)")
     ax.set_xscale("log", base=2)
     ticks = list(sizes[::4])
@@ -251,10 +260,7 @@ def plot_sweep(
     for name, size in caches.items():
         if sizes[0] <= size <= 1.5 * sizes[-1]:
             ax.axvline(size, color="#8a94a0", linewidth=1, linestyle=":")
-            ax.annotate(
-                name, (size, 1), (2, -10), xycoords=("data", "axes fraction"),
-                textcoords="offset points",
-            )  # fmt: skip
+            note(ax, name, (size, 1), (2, -10), xycoords=("data", "axes fraction"))
     ax.legend(frameon=False, loc="center left")
     return attach(
         ax,
@@ -278,8 +284,7 @@ def plot_tiles(side: int, tile: int) -> tuple[Figure, Any]:
     """
     if tile < 1 or side < 1 or side % tile:
         raise InvalidValueError(f"a tile of {tile} does not divide a matrix of {side}.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, axes = pyplot.subplots(2, 3, figsize=(WIDE, 3.9), layout="constrained")
+    figure, axes = panels(2, 3, WIDE, 3.9)
     at = side // 2 // tile * tile
     for row, size in zip(axes, (1, tile), strict=True):
         name = "one number" if size == 1 else f"a tile of {size} x {size}"
@@ -304,13 +309,6 @@ def _matrix(ax: Axes, side: int, box: tuple[int, int, int, int], colour: str) ->
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(True)
-
-
-def _legend_once(ax: Axes, **options: Any) -> None:
-    """Give each label one entry."""
-    handles, labels = ax.get_legend_handles_labels()
-    found = dict(zip(reversed(labels), reversed(handles), strict=True))
-    ax.legend(list(found.values()), list(found), frameon=False, **options)
 
 
 def _binary(size: int) -> str:
@@ -353,12 +351,9 @@ def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
             raise InvalidValueError(
                 f"cycle {number} is none of this run: it has cycles 1 to {len(run.trace)}."
             )
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     across = min(2, len(cycles))  # a phone shows two side by side
     down = -(-len(cycles) // across)
-    figure, axes = pyplot.subplots(
-        down, across, figsize=(3.6, 1.95 * down), layout="constrained", squeeze=False
-    )
+    figure, axes = panels(down, across, 3.6, 1.95 * down)
     for ax in axes.flat:
         ax.axis("off")
     for ax, number in zip(axes.flat, cycles, strict=False):
@@ -368,22 +363,13 @@ def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
             for column, cell in enumerate(cells):
                 _draw_cell(ax, (column, -row), cell, run.dataflow, f"{number}-{row}-{column}")
         ax.set(xlim=(-0.55, run.columns - 0.45), ylim=(-run.rows + 0.45, 0.55), aspect="equal")
-        attach(
-            ax,
-            [
-                {
-                    "Cycle": number,
-                    "Row": row + 1,
-                    **{
-                        f"Column {column + 1}": " ".join(filter(None, _words(cell, run.dataflow)))
-                        for column, cell in enumerate(cells)
-                    },
-                }
-                for row, cells in enumerate(cycle.cells)
-            ],
-        )
-    drawn: Figure = figure
-    return drawn
+        rows: list[Row] = []
+        for row, cells in enumerate(cycle.cells, 1):
+            words = [" ".join(filter(None, _words(cell, run.dataflow))) for cell in cells]
+            columns = {f"Column {column}": each for column, each in enumerate(words, 1)}
+            rows.append({"Cycle": number, "Row": row, **columns})
+        attach(ax, rows)
+    return figure
 
 
 def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid: str) -> None:
@@ -391,9 +377,8 @@ def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid:
 
     fill = _BUSY if cell.busy else _STILL if cell.rests else _EMPTY
     x, y = at
-    box = ax.add_patch(
-        Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=fill, edgecolor="#667788")
-    )
+    corner = (x - 0.46, y - 0.46)
+    box = ax.add_patch(Rectangle(corner, 0.92, 0.92, fc=fill, ec="#667788"))
     box.set_gid(f"keep-colours-{gid}-box")
     lines = [line for line in _words(cell, dataflow) if line]
     heights = ((), (0.18,), (0.18, -0.2), (0.27, 0.0, -0.27))[len(lines)]
@@ -430,19 +415,11 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
         rows += [(place, label, "prepares", "#E69F00", work) for work in mine]
     rows += [(len(names), "device", "computes", "#0072B2", work) for work in run.computed]
     for place, label, _, fill, work in rows:
-        box = drawn.barh(
-            place,
-            work.end - work.start,
-            0.8,
-            left=work.start,
-            color=fill,
-            edgecolor="white",
-            linewidth=0.6,
-        )
+        style = {"left": work.start, "color": fill, "edgecolor": "white", "linewidth": 0.6}
+        box = drawn.barh(place, work.end - work.start, 0.8, **style)
         ink = "white" if label == "device" else "black"
-        text = drawn.bar_label(
-            box, [f"{work.batch + 1}"], label_type="center", color=ink, fontsize=8
-        )
+        words = {"label_type": "center", "color": ink, "fontsize": 8}
+        text = drawn.bar_label(box, [f"{work.batch + 1}"], **words)
         for each in (*box, *text):
             each.set_gid(f"keep-colours-{place}-{work.batch}-{type(each).__name__}")
     drawn.set_yticks(range(len(names) + 1), [*names.values(), "device"], fontsize=8)
@@ -480,8 +457,7 @@ def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Fi
     """
     if not 1 <= len(delays) <= len(_STYLES):
         raise InvalidValueError(f"give one to {len(_STYLES)} delays, not {len(delays)}.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(3.7, 4.8), layout="constrained")
+    figure, ((upper,), (lower,)) = panels(2, 1, 3.7, 4.8)
     rows: list[dict[str, float]] = []
     for delay, style in zip(delays, _STYLES, strict=False):
         away = [abs(weight) for weight in stale_descent(rate, delay, steps)]
@@ -502,8 +478,7 @@ def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Fi
     attach(
         lower, [{"Updates old": d, "Limit": limit} for d, limit in zip(every, limits, strict=True)]
     )
-    drawn: Figure = figure
-    return drawn
+    return figure
 
 
 def grows_from(delay: int, *, steps: int = 3000) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, need, unknown_name
 from mlsim.measured.growth import Growth, growth_of, records, years
-from mlsim.plots.drawing import COLOURS, MARKERS, attach, axes_for, legend_above
+from mlsim.plots import drawing
+from mlsim.plots.drawing import COLOURS, MARKERS, attach, axes_for, legend_above, note
 
 if TYPE_CHECKING:
     import pandas
@@ -25,30 +26,6 @@ _FORMS = {
 }
 _CLOSE = 0.25
 _GRAY = "#888888"
-
-
-class Row(Protocol):
-    """A measured rate beside its predictions."""
-
-    @property
-    def words(self) -> str:
-        """What was measured."""
-
-    @property
-    def unit(self) -> str:
-        """Of all rates."""
-
-    @property
-    def measured(self) -> float:
-        """The measured rate."""
-
-    @property
-    def bound(self) -> float:
-        """The rate that nothing can exceed."""
-
-    @property
-    def best(self) -> float:
-        """The calibrated rate, or that of the roofline."""
 
 
 def plot_accuracy(panels: Mapping[str, Sequence[Any]]) -> tuple[Figure, Any]:
@@ -74,10 +51,8 @@ def plot_accuracy(panels: Mapping[str, Sequence[Any]]) -> tuple[Figure, Any]:
     """
     if not panels or not all(panels.values()):
         raise InvalidValueError("a figure needs panels, and each of them a row.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     lines = -(-len(panels) // 2)
-    size = (5.2, 2.9 * lines + 0.5)
-    figure, axes = pyplot.subplots(lines, 2, figsize=size, layout="constrained", squeeze=False)
+    figure, axes = drawing.panels(lines, 2, 5.2, 2.9 * lines + 0.5)
     for ax, (title, rows) in zip(axes.flat, panels.items(), strict=False):
         _panel(ax, title, rows)
     for ax in axes.flat[len(panels) :]:
@@ -126,13 +101,13 @@ def _equal(ax: Axes, measured: Sequence[float]) -> None:
     ax.fill_between(ends, lower, upper, color=_GRAY, alpha=0.2, linewidth=0, zorder=0)
 
 
-def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> tuple[Figure, Axes]:
+def plot_shares(groups: Mapping[str, Sequence[Any]], ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw predicted against measured speed of all kinds, both as shares of the bound.
 
     Parameters
     ----------
     groups
-        Rows by the name of their kind.
+        Rows by the name of their kind: words, unit, measured, bound, and best, the prediction.
     ax
         Axes to draw on; a new figure otherwise.
 
@@ -171,12 +146,8 @@ def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> 
             for row, (x, y) in zip(rows, shares, strict=True)
         ]
     _equal(ax, measured)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="Measured speed / bound",
-        ylabel="Predicted speed / bound",
-    )
+    ax.set(xscale="log", yscale="log")
+    ax.set(xlabel="Measured speed / bound", ylabel="Predicted speed / bound")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.legend(frameon=False, loc="lower right")
@@ -258,11 +229,15 @@ def plot_growth(
     times: Any = years(table)
     known: Any = table[table[column].notna() & times.notna()]
     values = known[column] / scale
-    names = _names(table, column, named)
+    for key in named or ():
+        if key not in table.index:
+            raise unknown_name("row of the table", key, list(table.index))
+    names = _apart(table, column) if named is None else named
     ax = axes_for(ax, *_SIZE)
-    for form, (color, marker, words) in _groups(known):
+    styles = _OF_WEIGHTS if "form" in known else {None: _DEVICE}
+    for form, style in styles.items():
         rows = known if form is None else known[known["form"] == form]
-        _points(ax, times, rows, values, (color, marker, words))
+        _points(ax, times, rows, values, style)
     for number, ((since, until), fit) in enumerate(zip(spans, fits, strict=True)):
         inside = times[known.index][(times >= since) & (times < until)]
         ends = (inside.min(), inside.max())
@@ -302,13 +277,6 @@ def doubling_words(fit: Growth) -> str:
     return f"{verb} in {time:.1f} years" if time < 100 else "stands still"
 
 
-def _groups(table: pandas.DataFrame) -> list[tuple[str | None, tuple[str, str, str]]]:
-    """Return how rows are drawn: models by their form, devices all alike."""
-    if "form" not in table:
-        return [(None, _DEVICE)]
-    return [(form, style) for form, style in _OF_WEIGHTS.items() if (table["form"] == form).any()]
-
-
 def _points(ax: Any, times: Any, rows: Any, values: Any, style: tuple[str, str, str]) -> None:
     """Draw rows as points; those whose weights nobody outside has are hollow."""
     color, marker, words = style
@@ -334,23 +302,10 @@ def _name(ax: Any, known: Any, times: Any, values: Any, names: Sequence[str]) ->
     early, late = times[known.index].min(), times[known.index].max()
     for key in names:
         right = times[key] > early + 0.55 * (late - early)
-        ax.annotate(
-            # Without what a name has in brackets or after a comma: there is little room.
-            re.split(r" \(|,", known.loc[key, "name"])[0],
-            (times[key], values[key]),
-            xytext=(-5, 4) if right else (5, -9),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            fontsize=8,
-        )
-
-
-def _names(table: pandas.DataFrame, column: str, named: Sequence[str] | None) -> list[str]:
-    """Return the keys of the rows to be named."""
-    for key in named or ():
-        if key not in table.index:
-            raise unknown_name("row of the table", key, list(table.index))
-    return list(named) if named is not None else _apart(table, column)
+        # Without what a name has in brackets or after a comma: there is little room.
+        name = re.split(r" \(|,", known.loc[key, "name"])[0]
+        side, offset = ("right", (-5, 4)) if right else ("left", (5, -9))
+        note(ax, name, (times[key], values[key]), offset, ha=side, fontsize=8)
 
 
 def _apart(table: pandas.DataFrame, column: str) -> list[str]:

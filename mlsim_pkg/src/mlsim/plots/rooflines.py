@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import roofline
@@ -20,6 +20,7 @@ from mlsim.plots.drawing import (
     axes_for,
     draw_ceilings,
     draw_roof,
+    note,
 )
 from mlsim.profiling.diagnosis import Finding, Point, diagnose, points_of, without_place
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
@@ -108,54 +109,66 @@ def plot_roofline(
                 "draw predictions and a profile one after the other: plot_roofline(hardware, "
                 "workloads=..., ax=ax) on the axes of plot_roofline(measured=...)."
             )
-        return plot_measured(
-            measured,
-            hardware,
-            precision=precision,
-            levels=levels,
-            ceilings=ceilings is not False,
-            bandwidths=bandwidths,
-            ax=ax,
-        )
+        asked = {"precision": precision, "levels": levels, "bandwidths": bandwidths or {}}
+        return _measured(measured, hardware, ax, ceilings=ceilings is not False, **asked)
     if hardware is None:
         raise InvalidValueError("plot_roofline needs hardware=..., such as 'A100'.")
     device = resolve.device(hardware)
     computed = precision or next(filter(None, map(_computes_in, workloads)), DEFAULT_PRECISION)
     peak = device.compute.figure(computed).si
-    points = [
-        point for workload in workloads for point in _points(workload, device, computed, batch_size)
-    ]
+    marks: list[_Mark] = []
+    inside: list[list[_Mark]] = []
+    for each in workloads:
+        for label, answer in _passes(each, device, computed, batch_size):
+            marks.append(
+                (label, float(answer.value("network_intensity")), answer.value("achieved_flops"))
+            )
+            # Operators that compute nothing have no place.
+            counted = [row for row in answer.operators if operators and row["flops"] > 0]
+            inside.append(
+                [
+                    (
+                        f"{label}: {row['name']}",
+                        row["arithmetic_intensity"],
+                        row["flops"] / row["roofline_time"],
+                    )
+                    for row in counted
+                ]
+            )
+    every = [*marks, *chain.from_iterable(inside)]
     ax = axes_for(ax, *SIZE)
-    draw_roof(ax, device, peak, _intensities(points, operators=operators))
+    draw_roof(ax, device, peak, [intensity for _, intensity, _ in every])
     if ceilings:
         draw_ceilings(ax, ceilings_of(device, computed), device.bandwidth_si)
-    for index, point in enumerate(points):
-        _draw_point(ax, point, index, operators=operators)
+    for index, (mark, dots) in enumerate(zip(marks, inside, strict=True)):
+        style: dict[str, Any] = {
+            "color": COLOURS[index % len(COLOURS)],
+            "marker": MARKERS[index % len(MARKERS)],
+        }
+        if operators:
+            _, across, up = zip(*dots, strict=True) if dots else ((), (), ())
+            rates = [each / 1e12 for each in up]
+            ax.scatter(across, rates, s=22, alpha=0.35, linewidths=0, zorder=2, **style)
+        label, intensity, rate = mark
+        here = ([intensity], [rate / 1e12])
+        ax.scatter(*here, s=70, edgecolor="white", zorder=3, label=label, **style)
     ax.set_title(f"Roofline of {device.name}, {computed}")
-    if points:
+    if marks:
         ax.legend(loc="upper left", frameon=False)
-    return attach(ax, _rows(points, device, peak, operators=operators))
+    return attach(ax, [_ridge(device, peak), *(_as_row(*each) for each in every)])
 
 
-@dataclass(frozen=True)
-class _Point:
-    """What is drawn as one point: an answer of one pass, and what to call it."""
+# What is drawn at one place: its name, its intensity, and its rate in FLOP/s.
+_Mark = tuple[str, float, float]
 
-    answer: Profile | StepProfile
-    label: str
 
-    @property
-    def intensity(self) -> float:
-        return float(self.answer.value("network_intensity"))
+def _as_row(name: str, intensity: float, rate: float) -> dict[str, Any]:
+    return {"Point": name, X_LABEL: intensity, Y_LABEL: rate / 1e12}
 
-    @property
-    def rate(self) -> float:
-        return float(self.answer.value("achieved_flops"))
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Its operators, without those that compute nothing."""
-        return [row for row in self.answer.operators if row["flops"] > 0]
+def _ridge(device: Device, peak: float) -> dict[str, Any]:
+    ridge = roofline.ridge_point(peak, device.bandwidth_si)
+    return _as_row(f"ridge of {device.name}", ridge, peak)
 
 
 def _computes_in(workload: Any) -> str:
@@ -169,94 +182,36 @@ def _computes_in(workload: Any) -> str:
     return computes
 
 
-def _points(workload: Any, device: Device, precision: str, batch_size: Any) -> list[_Point]:
-    """Solve a network at each batch size, or take an answer as it is."""
+def _passes(
+    workload: Any, device: Device, precision: str, batch_size: Any
+) -> list[tuple[str, Profile | StepProfile]]:
+    """Return the passes to draw, by name: a network solved at each batch size, or an answer's."""
     if not isinstance(workload, (Profile, Serving, StepProfile)):
         sizes = batch_size if hasattr(batch_size, "__len__") else [batch_size]
         network = resolve.network(workload)
         solved = [solve(network, device, batch_size=size, precision=precision) for size in sizes]
-        return [_of_profile(profile) for profile in solved]
+        return [(f"{network.name}, batch {each.batch_size}", each) for each in solved]
     owner = workload.service.device if isinstance(workload, StepProfile) else workload.hardware
     if owner is not device or _computes_in(workload) != precision:
         raise InvalidValueError(
             f"{workload!r} does not belong under the roof of {device.name} in {precision}."
         )
     if isinstance(workload, Profile):
-        return [_of_profile(workload)]
-    if isinstance(workload, StepProfile):
-        return [_of_step(workload)]
-    phases = [workload.prefill, *([workload.decode] if workload.model.decoder else [])]
-    return [_of_step(phase) for phase in phases]
+        return [(f"{workload.model.name}, batch {workload.batch_size}", workload)]
+    steps = [workload] if isinstance(workload, StepProfile) else [workload.prefill]
+    if isinstance(workload, Serving) and workload.model.decoder:
+        steps.append(workload.decode)
+    return [(_of_step(step), step) for step in steps]
 
 
-def _of_profile(profile: Profile) -> _Point:
-    return _Point(profile, f"{profile.model.name}, batch {profile.batch_size}")
-
-
-def _of_step(step: StepProfile) -> _Point:
+def _of_step(step: StepProfile) -> str:
     """Name a phase; its counts are those of one device."""
     if step.shape:
         raise InvalidValueError(f"{step!r} has many points; pick one, such as {step.picked}.")
     service = step.service
     layout = f", {service.parallelism}" if service.parallelism.devices > 1 else ""
     batch = f"batch {service.batch_size:,.0f}{layout}"
-    return _Point(step, f"{service.model.name}, {batch}, {step.name}")
-
-
-def _intensities(points: list[_Point], *, operators: bool) -> list[float]:
-    """Return where points will stand on the axis of intensity."""
-    found = [point.intensity for point in points]
-    for point in points if operators else ():
-        found += [row["arithmetic_intensity"] for row in point.rows]
-    return found
-
-
-def _rows(
-    points: list[_Point], device: Device, peak: float, *, operators: bool
-) -> list[dict[str, Any]]:
-    """Return what is drawn as numbers: the ridge, the workloads, and their operators."""
-    ridge = roofline.ridge_point(peak, device.bandwidth_si)
-    rows = [{"Point": f"ridge of {device.name}", X_LABEL: ridge, Y_LABEL: peak / 1e12}]
-    rows += [
-        {"Point": each.label, X_LABEL: each.intensity, Y_LABEL: each.rate / 1e12} for each in points
-    ]
-    for point in points if operators else ():
-        rows += [
-            {
-                "Point": f"{point.label}: {row['name']}",
-                X_LABEL: row["arithmetic_intensity"],
-                Y_LABEL: row["flops"] / row["roofline_time"] / 1e12,
-            }
-            for row in point.rows
-        ]
-    return rows
-
-
-def _draw_point(ax: Any, point: _Point, index: int, *, operators: bool) -> None:
-    """Draw one workload, and its operators if asked for."""
-    color, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-    if operators:
-        rows = point.rows
-        ax.scatter(
-            [row["arithmetic_intensity"] for row in rows],
-            [row["flops"] / row["roofline_time"] / 1e12 for row in rows],
-            s=22,
-            color=color,
-            marker=marker,
-            alpha=0.35,
-            linewidths=0,
-            zorder=2,
-        )
-    ax.scatter(
-        [point.intensity],
-        [point.rate / 1e12],
-        s=70,
-        color=color,
-        marker=marker,
-        edgecolor="white",
-        zorder=3,
-        label=point.label,
-    )
+    return f"{service.model.name}, {batch}, {step.name}"
 
 
 # By region; a word stands beside each point, so color is not needed to tell them apart.
@@ -273,25 +228,24 @@ _SMALLEST, _LARGEST = 25.0, 500.0
 _NAMED = 4
 
 
-def plot_measured(
+def _measured(
     profile: MeasuredProfile,
-    hardware: Device | str | None = None,
+    hardware: Device | str | None,
+    ax: Any,
     *,
-    precision: str | None = None,
-    levels: Sequence[str] = ("dram",),
-    ceilings: bool = True,
-    bandwidths: Mapping[str, Any] | None = None,
-    ax: Axes | None = None,
+    precision: Any,
+    levels: Any,
+    bandwidths: Any,
+    ceilings: bool,
 ) -> tuple[Figure, Axes]:
-    """Draw the kernels of a profile under the roof of their device; see `plot_roofline`."""
+    """Draw the kernels of a profile under the roof of their device."""
     device = device_of(profile, hardware)
     diagnosis = diagnose(profile, hardware=device)
     points = points_of(diagnosis, levels)
     computed = precision or main_precision(profile.kernels, device)
     peak = device.compute.figure(computed).si
     slopes = level_bandwidths(device) | {
-        level: to_base(value, "B/s", f"bandwidth of {level}")
-        for level, value in (bandwidths or {}).items()
+        level: to_base(value, "B/s", f"bandwidth of {level}") for level, value in bandwidths.items()
     }
     ax = axes_for(ax, *SIZE)
     draw_roof(ax, device, peak, [point.intensity for point in points])
@@ -309,15 +263,9 @@ def plot_measured(
     lost = without_place(diagnosis, points)
     if lost:
         share = sum(each.time_share or 0.0 for each in lost)
-        ax.text(
-            0.99,
-            0.01,
-            f"{len(lost)} kernels ({share:.0%} of the time) have no place",
-            transform=ax.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize="small",
-        )
+        words = f"{len(lost)} kernels ({share:.0%} of the time) have no place"
+        style = {"ha": "right", "va": "bottom", "fontsize": "small"}
+        ax.text(0.99, 0.01, words, transform=ax.transAxes, **style)
     return attach(ax, _measured_rows(points, device, peak, whole))
 
 
@@ -327,13 +275,8 @@ def _draw_slope(ax: Any, level: str, bandwidth: float, peak: float) -> None:
     ridge = roofline.ridge_point(peak, bandwidth)
     rates = [roofline.attainable_flops(each, bandwidth, peak) / 1e12 for each in (low, ridge)]
     ax.plot([low, ridge], rates, color="#555555", linewidth=1, linestyle="-.", zorder=1)
-    ax.annotate(
-        f"{level.upper()} {text(bandwidth, 'B/s')}",
-        (low * 2, roofline.attainable_flops(low * 2, bandwidth, peak) / 1e12),
-        xytext=(2, 4),
-        textcoords="offset points",
-        fontsize="small",
-    )
+    at = (low * 2, roofline.attainable_flops(low * 2, bandwidth, peak) / 1e12)
+    note(ax, f"{level.upper()} {text(bandwidth, 'B/s')}", at, (2, 4), fontsize="small")
 
 
 def _draw_points(
@@ -358,14 +301,8 @@ def _draw_points(
             named[key] = len(named) + 1
             name = f"{named[key]} {point.finding.kernel.short[:24]}: {point.finding.region}"
             ax.scatter([], [], color=color, s=40, label=name)
-            ax.annotate(
-                str(named[key]),
-                (point.intensity, point.rate / 1e12),
-                ha="center",
-                va="center",
-                fontsize="small",
-                zorder=4,
-            )
+            number = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 4}
+            ax.annotate(str(named[key]), (point.intensity, point.rate / 1e12), **number)
     if whole is not None and whole.intensity and whole.rate:
         ax.plot(
             [whole.intensity],
@@ -388,28 +325,15 @@ def _measured_rows(
     points: list[Point], device: Device, peak: float, whole: Finding | None
 ) -> list[dict[str, Any]]:
     """Return what is drawn as numbers and words."""
-    ridge = roofline.ridge_point(peak, device.bandwidth_si)
-    rows: list[dict[str, Any]] = [
-        {"Point": f"ridge of {device.name}", X_LABEL: ridge, Y_LABEL: peak / 1e12}
-    ]
+    rows = [_ridge(device, peak)]
     if whole is not None and whole.intensity and whole.rate:
-        rows.append(
-            {
-                "Point": "all kernels together",
-                X_LABEL: whole.intensity,
-                Y_LABEL: whole.rate / 1e12,
-                "Level": "dram",
-                "Region": whole.region,
-                "Limit": whole.limit,
-            }
-        )
+        row = _as_row("all kernels together", whole.intensity, whole.rate)
+        rows.append({**row, "Level": "dram", "Region": whole.region, "Limit": whole.limit})
     for point in points:
         first, second = (*(each.words for each in point.finding.remedies), "", "")[:2]
         rows.append(
             {
-                "Point": point.finding.kernel.short,
-                X_LABEL: point.intensity,
-                Y_LABEL: point.rate / 1e12,
+                **_as_row(point.finding.kernel.short, point.intensity, point.rate),
                 "Level": point.level,
                 "Part of the time": point.time_share,
                 "Region": point.finding.region,

@@ -21,13 +21,21 @@ import datetime
 import math
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError, nearest
+from mlsim.errors import (
+    DataFileError,
+    InvalidValueError,
+    MlsimError,
+    UnitError,
+    WrongKindError,
+    nearest,
+)
 from mlsim.units import factor, scale_for
 from mlsim.values import Origin, literal, quantity
 
@@ -196,6 +204,52 @@ class DataFile:
             )
         return value
 
+    def texts(
+        self, names: Iterable[str], table: Mapping[str, Any] | None = None, *keys: str
+    ) -> dict[str, str]:
+        """Return texts that must be there, by name: of a table, or of the file itself."""
+        where = self.data if table is None else table
+        return {name: self.need(where, name, str, *keys) for name in names}
+
+    def one_of(self, key: str, allowed: Collection[str]) -> None:
+        """Refuse a text of the file that is none of those allowed.
+
+        Raises
+        ------
+        DataFileError
+            Naming those allowed and the nearest.
+        """
+        value = self.need(self.data, key, str)
+        if value not in allowed:
+            near = nearest(value, allowed)
+            words = f"{key} must be one of {', '.join(allowed)}, not {value!r}.{near}"
+            raise self.error(words, key)
+
+    @contextmanager
+    def at(self, *keys: str) -> Iterator[None]:
+        """Let what is refused within name this file and the line of a key."""
+        try:
+            yield
+        except DataFileError:
+            raise
+        except MlsimError as error:
+            raise self.error(str(error), *keys) from None
+
+    def figures(self, table: str, bases: Mapping[str, str]) -> dict[str, Figure]:
+        """Read what stands below a table as figures: "memory.capacity" in the base of "capacity".
+
+        Raises
+        ------
+        DataFileError
+            If a name is unknown, or a figure is none.
+        """
+        rows = self.data.get(table, {})
+        self.only(rows, bases, table)
+        return {
+            f"{table}.{name}": self.figure(row, bases[name], table, name)
+            for name, row in rows.items()
+        }
+
     def figure(self, table: Mapping[str, Any], base: str, *keys: str) -> Figure:
         """Read a table as a figure in the dimension of `base`.
 
@@ -261,6 +315,11 @@ def load(path: str | Path) -> DataFile:
         place = re.search(r"line (\d+)", str(error))
         line = place[1] if place else len(content.splitlines())
         raise DataFileError(f"{path}:{line}: {error}") from error
+
+
+def known(figures: Mapping[str, Figure], owner: str, *names: str) -> Quantity | None:
+    """Return the first of these figures of something that is on record, as a value."""
+    return next((figures[name].of(owner) for name in names if name in figures), None)
 
 
 def checked_name(name: Any, what: str) -> str:

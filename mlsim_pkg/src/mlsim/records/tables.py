@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -64,6 +64,34 @@ def _origin(row: Published, printed: str, _: Quantity) -> Origin:
     return Origin(name, brief, how.strip())
 
 
+Made = TypeVar("Made")
+
+
+def rows(
+    path: Path, columns: tuple[str, ...], make: Callable[[dict[str, str]], Made]
+) -> Iterator[Made]:
+    """Yield what is made of each row of a table: it has these columns, and each row is whole.
+
+    Raises
+    ------
+    DataFileError
+        If the table is otherwise, or `make` refuses a row; names file and line.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
+        for record in reader:
+            try:
+                # What csv calls cells too many, and cells that are not there.
+                if None in record or None in record.values():
+                    raise DataFileError("this row has not as many cells as there are columns.")
+                made = make(record)
+            except (MlsimError, ValueError) as error:
+                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
+            yield made
+
+
 class Named(Protocol):
     """What has an id."""
 
@@ -78,36 +106,24 @@ Row = TypeVar("Row", bound=Named)
 def read(
     path: Path, columns: tuple[str, ...], make: Callable[[dict[str, str]], Row]
 ) -> tuple[Row, ...]:
-    """Read a table strictly: these columns, each row whole, no id twice.
+    """Read a table of published rows strictly: no id twice, and each source in the bibliography.
 
     Raises
     ------
     DataFileError
-        If the table is otherwise, or `make` refuses a row; names file and line.
+        As `rows`.
     """
-    rows: dict[str, Row] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
-        for record in reader:
-            try:
-                row = _whole(record, make)
-                if row.id in rows:
-                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
-            except (MlsimError, ValueError) as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-            rows[row.id] = row
-    return tuple(rows.values())
+    found: dict[str, Row] = {}
 
+    def one(record: dict[str, str]) -> Row:
+        if record["source"] not in references():
+            raise DataFileError(f"source {record['source']!r} is not in references.bib.")
+        row = make(record)
+        if found.setdefault(row.id, row) is not row:
+            raise DataFileError(f"two rows have the same id, {row.id!r}.")
+        return row
 
-def _whole(record: dict[str, str], make: Callable[[dict[str, str]], Row]) -> Row:
-    # What csv calls cells too many, and cells that are not there.
-    if None in record or None in record.values():
-        raise DataFileError("this row has not as many cells as there are columns.")
-    if record["source"] not in references():
-        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
-    return make(record)
+    return tuple(rows(path, columns, one))
 
 
 def count(record: Mapping[str, str], name: str) -> int:

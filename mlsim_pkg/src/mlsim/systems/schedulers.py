@@ -200,8 +200,7 @@ def _limits(file: Any) -> tuple[Limits, ...]:
     if "limits" in file.data:
         cited = ("source", "where", "quote")
         file.only(file.data["limits"], (*cited, "read", "note"), "limits")
-        for name in cited:
-            file.need(file.data["limits"], name, str, "limits")
+        file.texts(cited, file.data["limits"], "limits")
     if "large" not in file.data:
         return ()
     table = file.data["large"]

@@ -13,7 +13,6 @@ from mlsim import records
 from mlsim.equations import links
 from mlsim.errors import (
     InvalidValueError,
-    MlsimError,
     Suggesting,
     WrongKindError,
     check_whole,
@@ -21,7 +20,7 @@ from mlsim.errors import (
     unknown_name,
 )
 from mlsim.hardware import Device
-from mlsim.hardware.device import Link, Power, part
+from mlsim.hardware.device import Link, Power, check_direction, part
 from mlsim.records import Figure, checked_name, given as given_figure
 from mlsim.units import to_base, unitless
 from mlsim.values import given
@@ -174,20 +173,11 @@ class System(Suggesting):
         checked_name(name, "a system")
         if not isinstance(device, Device):
             raise WrongKindError(f"device must be a Device, not {device!r}.")
-        self._fill(
-            key=name,
-            name=name,
-            device=device,
-            devices=devices,
-            topology=topology,
-            shape=shape,
-            source="",
-            figures={
-                "link.bandwidth": given_figure("link.bandwidth", link_rate(link_bandwidth), "B/s")
-            },
-        )
+        figure = given_figure("link.bandwidth", link_rate(link_bandwidth), "B/s")
+        about = {"key": name, "name": name, "source": "", "figures": {figure.name: figure}}
+        self._fill(device=device, devices=devices, topology=topology, shape=shape, **about)
 
-    def _fill(self, *, devices: Any, topology: str, shape: Any, **fields: Any) -> None:
+    def _fill(self, *, devices: Any, topology: str, shape: Any = (), **fields: Any) -> None:
         """Set the fields of this frozen object; called while it is made."""
         devices = unitless(devices)
         if isinstance(devices, bool) or not isinstance(devices, int) or devices < 2:
@@ -200,40 +190,16 @@ class System(Suggesting):
                 f"topology must be one of {', '.join(TOPOLOGIES)}, not {topology!r}."
                 f"{nearest(topology, TOPOLOGIES)}"
             )
-        sides = check_shape(shape, topology, devices)
-        for attribute, value in {
-            **fields,
-            "devices": devices,
-            "topology": topology,
-            "shape": sides,
-        }.items():
+        fields |= {"devices": devices, "topology": topology}
+        fields["shape"] = check_shape(shape, topology, devices)
+        for attribute, value in fields.items():
             object.__setattr__(self, attribute, value)
 
     @classmethod
-    def of_figures(
-        cls,
-        key: str,
-        name: str,
-        *,
-        device: Device,
-        devices: int,
-        topology: str,
-        source: str,
-        figures: Mapping[str, Figure],
-        shape: Sequence[int] = (),
-    ) -> System:
-        """Make a system of figures that carry their sources, as data files do."""
+    def of_figures(cls, key: str, name: str, **fields: Any) -> System:
+        """Make a system of its other fields: figures carry their sources, as in data files."""
         system = cls.__new__(cls)
-        system._fill(
-            key=key,
-            name=name,
-            device=device,
-            devices=devices,
-            topology=topology,
-            shape=shape,
-            source=source,
-            figures=figures,
-        )
+        system._fill(key=key, name=name, **fields)
         return system
 
     @property
@@ -386,19 +352,10 @@ class Cluster(Suggesting):
             object.__setattr__(self, attribute, value)
 
     @classmethod
-    def of_figures(
-        cls,
-        key: str,
-        name: str,
-        *,
-        node: System,
-        nodes: int,
-        source: str,
-        figures: Mapping[str, Figure],
-    ) -> Cluster:
-        """Make a cluster of figures that carry their sources, as data files do."""
+    def of_figures(cls, key: str, name: str, **fields: Any) -> Cluster:
+        """Make a cluster of its other fields: figures carry their sources, as in data files."""
         cluster = cls.__new__(cls)
-        cluster._fill(key=key, name=name, node=node, nodes=nodes, source=source, figures=figures)
+        cluster._fill(key=key, name=name, **fields)
         return cluster
 
     @property
@@ -587,10 +544,6 @@ class PrefillPool:
         )
 
 
-_LINK = {"bandwidth": "B/s", "latency": "s"}
-_POWER = {"max": "W", "idle": "W"}
-
-
 def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
     """Read a system's file; `device` finds a device by its key.
 
@@ -600,38 +553,21 @@ def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
         If a key is unknown or missing, the device is unknown, or the link does
         not say whether its rate counts both directions; names file and line.
     """
-    file = records.load(path)
-    data = file.data
-    known = ("key", "name", "device", "devices", "topology", "shape", "source", "link", "power")
-    file.only(data, known)
-    texts = {name: file.need(data, name, str) for name in ("key", "name", "topology", "source")}
-    rows = file.need(data, "link", dict)
-    file.only(rows, _LINK, "link")
-    figures = {
-        f"link.{name}": file.figure(row, _LINK[name], "link", name) for name, row in rows.items()
-    }
-    draws = data.get("power", {})
-    file.only(draws, _POWER, "power")
-    for name, row in draws.items():
-        figures[f"power.{name}"] = file.figure(row, _POWER[name], "power", name)
-    bandwidth = figures.get("link.bandwidth")
-    if bandwidth is None:
+    file, texts = _read(path, ("topology",), ("device", "devices", "shape", "power"))
+    figures = file.figures("link", {"bandwidth": "B/s", "latency": "s"})
+    figures |= file.figures("power", {"max": "W", "idle": "W"})
+    if "link.bandwidth" not in figures:
         raise file.error("[link.bandwidth] is missing: devices must reach one another.", "link")
-    _check_direction(file, bandwidth)
-    key, count = file.need(data, "device", str), file.need(data, "devices", int)
+    check_direction(file, figures["link.bandwidth"])
+    key, count = file.need(file.data, "device", str), file.need(file.data, "devices", int)
+    with file.at("device"):
+        found = device(key)
+    shape = file.data.get("shape", ())
     try:
-        return System.of_figures(
-            device=device(key),
-            devices=count,
-            shape=data.get("shape", ()),
-            figures=figures,
-            **texts,
-        )
+        return System.of_figures(device=found, devices=count, shape=shape, figures=figures, **texts)
     except InvalidValueError as error:
         # Its message begins with the key that can't be.
         raise file.error(str(error), str(error).partition(" ")[0]) from None
-    except MlsimError as error:
-        raise file.error(str(error), "device") from None
 
 
 def load_cluster(path: str | Path, system: Callable[[str], System]) -> Cluster:
@@ -643,33 +579,24 @@ def load_cluster(path: str | Path, system: Callable[[str], System]) -> Cluster:
         If a key is unknown or missing, the node is unknown, or the link does not
         say whether its rate counts both directions; names file and line.
     """
-    file = records.load(path)
-    data = file.data
-    file.only(data, ("key", "name", "node", "nodes", "source", "link"))
-    texts = {name: file.need(data, name, str) for name in ("key", "name", "source")}
-    rows = file.need(data, "link", dict)
-    file.only(rows, ("bandwidth",), "link")
-    figure = file.figure(file.need(rows, "bandwidth", dict, "link"), "B/s", "link", "bandwidth")
-    _check_direction(file, figure)
-    key, count = file.need(data, "node", str), file.need(data, "nodes", int)
-    try:
-        return Cluster.of_figures(
-            node=system(key),
-            nodes=count,
-            figures={"link.bandwidth": figure},
-            **texts,
-        )
-    except InvalidValueError as error:
-        raise file.error(str(error), "nodes") from None
-    except MlsimError as error:
-        raise file.error(str(error), "node") from None
+    file, texts = _read(path, (), ("node", "nodes"))
+    figures = file.figures("link", {"bandwidth": "B/s"})
+    if not figures:
+        raise file.error("link.bandwidth is missing.", "link")
+    check_direction(file, figures["link.bandwidth"])
+    key, count = file.need(file.data, "node", str), file.need(file.data, "nodes", int)
+    with file.at("node"):
+        node = system(key)
+    with file.at("nodes"):
+        return Cluster.of_figures(node=node, nodes=count, figures=figures, **texts)
 
 
-def _check_direction(file: records.DataFile, figure: records.Figure) -> None:
-    """Refuse a link whose rate does not say whether it counts both directions."""
-    if figure.direction not in ("one-way", "both ways"):
-        raise file.error(
-            f'direction must be "one-way" or "both ways", not {figure.direction!r}.',
-            "link",
-            "bandwidth",
-        )
+def _read(
+    path: str | Path, words: tuple[str, ...], others: tuple[str, ...]
+) -> tuple[records.DataFile, dict[str, str]]:
+    """Read a file that may have these keys beside those that all have; return its texts, too."""
+    file, words = records.load(path), ("key", "name", "source", *words)
+    file.only(file.data, (*words, "link", *others))
+    texts = file.texts(words)
+    file.need(file.data, "link", dict)
+    return file, texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from mlsim.zoo.spaces import (
     Grids,
     Hardware,
     Models,
+    Namespace,
     Regions,
     Systems,
 )
@@ -78,25 +80,39 @@ def figure_as_dict(figure: Figure) -> dict[str, Any]:
 
 def as_dict(record: Record) -> dict[str, Any]:
     """Return a model, a device, a system or a place as plain data."""
-    common = {"key": record.key, "name": record.name}
+    match record:
+        case System():
+            kind, own = "system", _system(record)
+        case Cluster():
+            kind = "cluster"
+            own = {
+                "node": record.node.key,
+                "nodes": record.nodes,
+                "devices": record.devices,
+                "source": record.source,
+                "fabric_bandwidth_one_way": {"value": record.fabric_bandwidth, "unit": "B/s"},
+            }
+        case DataCentre():
+            kind, own = "data centre", {"scope": record.scope}
+        case Grid():
+            kind, own = "grid", {"basis": record.basis, "source": record.source}
+        case CloudRegion():
+            where = {"provider": record.provider, "place": record.place, "grid": record.grid.key}
+            kind, own = "region", where | {"basis": record.basis, "source": record.source}
+        case Device():
+            names = ("architecture", "vendor", "form")
+            kind, own = "device", {name: getattr(record, name) for name in names}
+        case _:
+            kind = "model"
+            own = {
+                "architecture": record.architecture,
+                "source": record.source,
+                "parameters": {"value": record.parameter_count, "unit": "parameter"},
+                **(_transformer(record) if isinstance(record, Transformer) else {}),
+                **(_network(record) if isinstance(record, Network) else {}),
+            }
     figures = {name: figure_as_dict(figure) for name, figure in record.figures.items()}
-    if isinstance(record, System):
-        return {"kind": "system", **common, **_system(record), "figures": figures}
-    if isinstance(record, Cluster):
-        return {"kind": "cluster", **common, **_cluster(record), "figures": figures}
-    if isinstance(record, Place):
-        return {**_place(record), **common, "figures": figures}
-    common["architecture"] = record.architecture
-    if isinstance(record, Device):
-        texts = {"vendor": record.vendor, "form": record.form}
-        return {"kind": "device", **common, **texts, "figures": figures}
-    counts = {
-        "source": record.source,
-        "parameters": {"value": record.parameter_count, "unit": "parameter"},
-        **(_transformer(record) if isinstance(record, Transformer) else {}),
-        **(_network(record) if isinstance(record, Network) else {}),
-    }
-    return {"kind": "model", **common, **counts, "figures": figures}
+    return {"kind": kind, "key": record.key, "name": record.name, **own, "figures": figures}
 
 
 def _system(record: System) -> dict[str, Any]:
@@ -108,26 +124,6 @@ def _system(record: System) -> dict[str, Any]:
         "source": record.source,
         "device_bandwidth_one_way": {"value": record.device_bandwidth_si, "unit": "B/s"},
     }
-
-
-def _cluster(record: Cluster) -> dict[str, Any]:
-    return {
-        "node": record.node.key,
-        "nodes": record.nodes,
-        "devices": record.devices,
-        "source": record.source,
-        "fabric_bandwidth_one_way": {"value": record.fabric_bandwidth, "unit": "B/s"},
-    }
-
-
-def _place(record: Place) -> dict[str, Any]:
-    if isinstance(record, DataCentre):
-        return {"kind": "data centre", "scope": record.scope}
-    texts = {"basis": record.basis, "source": record.source}
-    if isinstance(record, Grid):
-        return {"kind": "grid", **texts}
-    where = {"provider": record.provider, "place": record.place, "grid": record.grid.key}
-    return {"kind": "region", **where, **texts}
 
 
 def _network(record: Network) -> dict[str, Any]:
@@ -177,8 +173,7 @@ def as_text(record: Record) -> str:
     if isinstance(record, Device):
         lines.append(f"  {record.vendor}, {record.architecture}, {record.form}")
     else:
-        rows = _rows(record)
-        lines += [f"  {name:<13} {value}" for name, value in rows]
+        lines += [f"  {name:<13} {value}" for name, value in _rows(record)]
     width = max((len(name) for name in record.figures), default=0)
     for name, figure in record.figures.items():
         qualifiers = "".join(f", {each}" for each in (figure.sparsity, figure.direction) if each)
@@ -190,60 +185,42 @@ def as_text(record: Record) -> str:
 
 
 def _rows(record: Model | System | Cluster | Place) -> list[tuple[str, str]]:
-    if isinstance(record, System):
-        return _system_rows(record)
-    if isinstance(record, Cluster):
-        return _cluster_rows(record)
-    if isinstance(record, Place):
-        return _place_rows(record)
-    return _model_rows(record)
-
-
-def _place_rows(record: Place) -> list[tuple[str, str]]:
-    if isinstance(record, DataCentre):
-        return [("scope", record.scope)]
-    rows = [("basis", f"{record.basis}, location-based")] if record.basis else []
-    if isinstance(record, CloudRegion):
-        rows = [
-            ("provider", record.provider),
-            ("place", record.place),
-            ("grid", f"{record.grid.name}: {record.grid.figure('carbon_intensity').text}"),
-            *rows,
-        ]
-    return [*rows, ("source", _source(record.source))]
-
-
-def _system_rows(record: System) -> list[tuple[str, str]]:
-    return [
-        ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
-        ("topology", f"{record.topology} {' x '.join(map(str, record.shape))}".strip()),
-        ("link", f"{text(record.device_bandwidth_si, 'B/s')} from each device, one way"),
-        ("source", _source(record.source)),
-    ]
-
-
-def _cluster_rows(record: Cluster) -> list[tuple[str, str]]:
-    return [
-        ("nodes", f"up to {record.nodes:,} x {record.node.name} ({record.node.key})"),
-        ("devices", f"up to {record.devices:,} x {record.device.name}"),
-        ("fabric", f"{text(record.fabric_bandwidth, 'B/s')} from each device, one way"),
-        ("source", _source(record.source)),
-    ]
-
-
-def _model_rows(record: Model) -> list[tuple[str, str]]:
-    rows = [("architecture", record.architecture)]
-    parameters = f"{record.parameter_count:,} (derived from the layers)"
-    if isinstance(record, Network):
-        rows[0] = ("architecture", f"{record.architecture}, {len(record.operators)} operators")
-        rows.append(("parameters", parameters))
-        if record.sample:
-            rows.append(("one sample", record.sample))
-        rows.append(("FLOP/sample", f"{record.flop_count:,} (derived from the layers)"))
-    elif isinstance(record, Transformer):
-        rows.append(("parameters", parameters))
-        rows += _transformer_rows(record)
-    return [*rows, ("source", _source(record.source))]
+    match record:
+        case System():
+            rows = [
+                ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
+                ("topology", f"{record.topology} {' x '.join(map(str, record.shape))}".strip()),
+                ("link", f"{text(record.device_bandwidth_si, 'B/s')} from each device, one way"),
+            ]
+        case Cluster():
+            rows = [
+                ("nodes", f"up to {record.nodes:,} x {record.node.name} ({record.node.key})"),
+                ("devices", f"up to {record.devices:,} x {record.device.name}"),
+                ("fabric", f"{text(record.fabric_bandwidth, 'B/s')} from each device, one way"),
+            ]
+        case DataCentre():
+            return [("scope", record.scope)]
+        case Grid() | CloudRegion():
+            rows = [("basis", f"{record.basis}, location-based")] if record.basis else []
+            if isinstance(record, CloudRegion):
+                carbon = record.grid.figure("carbon_intensity").text
+                where = [("provider", record.provider), ("place", record.place)]
+                rows = [*where, ("grid", f"{record.grid.name}: {carbon}"), *rows]
+        case _:
+            rows = [("architecture", record.architecture)]
+            parameters = f"{record.parameter_count:,} (derived from the layers)"
+            if isinstance(record, Network):
+                work = f"{record.flop_count:,} (derived from the layers)"
+                operators = f"{record.architecture}, {len(record.operators)} operators"
+                rows = [("architecture", operators), ("parameters", parameters)]
+                rows += [("one sample", record.sample)] if record.sample else []
+                rows.append(("FLOP/sample", work))
+            elif isinstance(record, Transformer):
+                rows += [("parameters", parameters), *_transformer_rows(record)]
+    # A document is written out; anything else (such as a file on disk) stays as it is.
+    source = record.source
+    said = reference(source).text() if source in references() else source or "given"
+    return [*rows, ("source", said)]
 
 
 def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
@@ -270,72 +247,64 @@ def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
     return rows
 
 
-def _source(key: str) -> str:
-    """Write a document out; anything else (such as a file on disk) stays as it is."""
-    return reference(key).text() if key in references() else key or "given"
+# Everything in the zoo: what JSON calls it, and what a list does.
+_SECTIONS: dict[str, tuple[str, Namespace]] = {
+    "models": ("Models", Models),
+    "devices": ("Devices", Hardware),
+    "systems": ("Systems", Systems),
+    "clusters": ("Clusters", Clusters),
+    "grids": ("Grids", Grids),
+    "data_centres": ("Data centers", DataCentres),
+    "regions": ("Regions", Regions),
+}
 
 
 def all_as_dict() -> dict[str, Any]:
     """Return everything in the zoo as plain data."""
-    return {
-        "models": [as_dict(each) for each in Models],
-        "devices": [as_dict(device) for device in Hardware],
-        "systems": [as_dict(system) for system in Systems],
-        "clusters": [as_dict(cluster) for cluster in Clusters],
-        "grids": [as_dict(grid) for grid in Grids],
-        "data_centres": [as_dict(centre) for centre in DataCentres],
-        "regions": [as_dict(region) for region in Regions],
-    }
+    return {name: [as_dict(each) for each in space] for name, (_, space) in _SECTIONS.items()}
 
 
 def all_as_text() -> str:
     """List everything in the zoo, a line each."""
-    lines = ["Models"]
-    lines += [f"  {each.key:<24}{each.name:<32}{_model_line(each)}" for each in Models]
-    lines.append("Devices")
-    lines += [f"  {device.key:<24}{device.name:<32}{_device_line(device)}" for device in Hardware]
-    lines.append("Systems")
-    for system in Systems:
-        rate = text(system.device_bandwidth_si, "B/s")
-        what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
-        lines.append(f"  {system.key:<24}{system.name:<32}{what}")
-    lines.append("Clusters")
-    for cluster in Clusters:
-        rate = text(cluster.fabric_bandwidth, "B/s")
-        what = f"up to {cluster.nodes:,} x {cluster.node.name}, {rate} one way"
-        lines.append(f"  {cluster.key:<24}{cluster.name:<32}{what}")
-    for title, places in (("Grids", Grids), ("Data centers", DataCentres), ("Regions", Regions)):
+    lines = []
+    for title, space in _SECTIONS.values():
         lines.append(title)
-        lines += [f"  {each.key:<32}{each.name:<36}{_place_line(each)}" for each in places]
+        key, name = (32, 36) if space in (Grids, DataCentres, Regions) else (24, 32)
+        lines += [f"  {each.key:<{key}}{each.name:<{name}}{_line(each)}" for each in space]
     return "\n".join(lines)
 
 
-def _place_line(record: Place) -> str:
-    if isinstance(record, CloudRegion):
-        return f"{record.place}, {record.grid.name}"
-    latest = [(name, record.figure(name), record.years(name)[-1]) for name in record.quantities]
-    names = {"pue": "PUE ", "wue": "WUE "}
-    return ", ".join(
-        f"{names.get(name, '')}{figure.text} ({year})" for name, figure, year in latest
-    )
-
-
-def _model_line(record: Model) -> str:
-    line = f"{record.parameter_count:,} parameters"
-    if isinstance(record, Network):
-        return f"{line}, {text(record.flop_count, 'FLOP')}/sample"
-    if isinstance(record, Transformer):
-        if record.active_parameter_count < record.parameter_count:
-            line += f" ({record.active_parameter_count:,} active)"
-        line += f", context {record.context:,}"
-    return line
-
-
-def _device_line(device: Device) -> str:
-    bandwidth = device.memory.figures["bandwidth"]
-    peaks = device.compute.figures
-    name = next((each for each in ("fp16", "bf16", "fp32") if each in peaks), next(iter(peaks)))
-    return f"{peaks[name].text} {name}, {bandwidth.text}, {held(device.capacity_si)}"
+def _line(record: Record) -> str:
+    """Say of a record in a line what tells it from others."""
+    match record:
+        case System():
+            rate = text(record.device_bandwidth_si, "B/s")
+            return f"{record.devices} x {record.device.name}, {record.topology}, {rate} one way"
+        case Cluster():
+            rate = text(record.fabric_bandwidth, "B/s")
+            return f"up to {record.nodes:,} x {record.node.name}, {rate} one way"
+        case CloudRegion():
+            return f"{record.place}, {record.grid.name}"
+        case Grid() | DataCentre():
+            names = {"pue": "PUE ", "wue": "WUE "}
+            latest = [(each, record.figure(each)) for each in record.quantities]
+            return ", ".join(
+                f"{names.get(each, '')}{figure.text} ({record.years(each)[-1]})"
+                for each, figure in latest
+            )
+        case Device():
+            peaks, bandwidth = record.compute.figures, record.memory.figures["bandwidth"]
+            usual = record.compute.usual_precision
+            memory = held(record.capacity_si)
+            return f"{peaks[usual].text} {usual}, {bandwidth.text}, {memory}"
+        case Network():
+            work = text(record.flop_count, "FLOP")
+            return f"{record.parameter_count:,} parameters, {work}/sample"
+        case Transformer():
+            met = record.active_parameter_count
+            active = f" ({met:,} active)" if met < record.parameter_count else ""
+            return f"{record.parameter_count:,} parameters{active}, context {record.context:,}"
+    return f"{record.parameter_count:,} parameters"
 
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -374,31 +343,32 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the difference as plain data."""
+        entries = {"old": self.old, "new": self.new}
         return {
             "record": self.record,
             "entry": self.entry,
             "kind": self.kind,
             "fields": list(self.fields),
-            "old": _plain(self.old),
-            "new": _plain(self.new),
+            # With dates as text, as JSON has them.
+            **{
+                when: entry
+                and {n: str(v) if isinstance(v, datetime.date) else v for n, v in entry.items()}
+                for when, entry in entries.items()
+            },
         }
 
     def __str__(self) -> str:
-        return f"{_SIGNS[self.kind]} {self.entry}: {self._said()}"
-
-    def _said(self) -> str:
+        head = f"{_SIGNS[self.kind]} {self.entry}:"
         if self.old is None or self.new is None:
-            return _text(self.new if self.old is None else self.old)
-        parts = []
-        names = list(self.fields)
+            return f"{head} {_text(self.new or self.old or {})}"
+        names, parts = list(self.fields), []
         if {"value", "unit"} & set(names):
             parts.append(f"{_amount(self.old)} -> {_amount(self.new)}")
             names = [name for name in names if name not in ("value", "unit")]
-        absent = "none"
         parts += [
-            f"{name} {self.old.get(name, absent)} -> {self.new.get(name, absent)}" for name in names
+            f"{name} {self.old.get(name, 'none')} -> {self.new.get(name, 'none')}" for name in names
         ]
-        return ", ".join(parts)
+        return f"{head} {', '.join(parts)}"
 
 
 def differences(old: str | Path, new: str | Path) -> list[Difference]:
@@ -473,15 +443,10 @@ def _entries(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Entry
             yield name, value
         elif name == "layers" and isinstance(value, list):
             for number, layer in enumerate(value, start=1):
-                yield from _layer(number, layer)
+                fields = layer if isinstance(layer, Mapping) else {"value": layer}
+                yield f"layers.{fields.get('name', number)}", fields
         else:
             yield name, {"value": value}
-
-
-def _layer(number: int, layer: Any) -> Iterator[tuple[str, Entry]]:
-    named = isinstance(layer, Mapping) and "name" in layer
-    name = f"layers.{layer['name']}" if named else f"layers.{number}"
-    yield name, (dict(layer) if isinstance(layer, Mapping) else {"value": layer})
 
 
 def _amount(entry: Entry) -> str:
@@ -494,21 +459,10 @@ def _amount(entry: Entry) -> str:
     return f"{shown} {unit}".strip()
 
 
-def _text(entry: Entry | None) -> str:
+def _text(entry: Entry) -> str:
     """Write a whole entry: its amount and source, or all its fields."""
-    if not entry:
-        return "nothing"
     if "value" not in entry:
-        return ", ".join(f"{name} {value}" for name, value in entry.items() if name != "name")
+        fields = [f"{name} {value}" for name, value in entry.items() if name != "name"]
+        return ", ".join(fields) or "nothing"
     source = f" [{entry['source']}]" if "source" in entry else ""
     return f"{_amount(entry)}{source}"
-
-
-def _plain(entry: Entry | None) -> dict[str, Any] | None:
-    """Return an entry with dates as text, as JSON has them."""
-    if entry is None:
-        return None
-    return {
-        name: value.isoformat() if hasattr(value, "isoformat") else value
-        for name, value in entry.items()
-    }

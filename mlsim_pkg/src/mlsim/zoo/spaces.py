@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -478,16 +479,14 @@ def _record(load: Callable[[Path], Any], path: Path) -> Any:
     return load(path)
 
 
-def _load_model(path: Path) -> Any:
-    from mlsim.workloads.model_files import load_model
+def _loader(place: str, *needs: Callable[[], Any]) -> Callable[[Path], Any]:
+    """Return what reads a file; its code is imported, and what it needs made, for the first one."""
+    module, _, name = place.rpartition(".")
 
-    return load_model(path)
+    def load(path: Path) -> Any:
+        return getattr(import_module(f"mlsim.{module}"), name)(path, *(each() for each in needs))
 
-
-def _load_device(path: Path) -> Any:
-    from mlsim.hardware.device import load_device
-
-    return load_device(path)
+    return load
 
 
 class Devices(Namespace):
@@ -622,79 +621,47 @@ class _Systems(Namespace):
         ]
 
 
-Models = _Models("Models", "model", DATA / "workloads", _load_model)
-Hardware = Devices("Hardware", "device", DATA / "hardware", _load_device)
-
-
-def load_system(path: Path) -> System:
-    """Read a system's file; its device is one of the zoo."""
-    from mlsim.systems import system
-
-    return system.load_system(path, Hardware.find)
-
-
+Models = _Models("Models", "model", DATA / "workloads", _loader("workloads.model_files.load_model"))
+Hardware = Devices("Hardware", "device", DATA / "hardware", _loader("hardware.device.load_device"))
+load_system: Callable[[Path], System] = _loader("systems.system.load_system", lambda: Hardware.find)
 Systems = _Systems("Systems", "system", DATA / "systems", load_system)
-
-
-def load_cluster(path: Path) -> Cluster:
-    """Read a cluster's file; its node is one of the zoo."""
-    from mlsim.systems import system
-
-    return system.load_cluster(path, Systems.find)
-
-
+load_cluster: Callable[[Path], Cluster] = _loader(
+    "systems.system.load_cluster", lambda: Systems.find
+)
 Clusters = Namespace("Clusters", "cluster", DATA / "clusters", load_cluster)
-
 _PLACES = DATA / "infrastructure"
 
 
-@cache
-def _grid_loader() -> Callable[[Path], Any]:
-    from mlsim.infrastructure import grid_loader
-
-    return grid_loader(_PLACES, lambda: _index(_PLACES / "grids"))
-
-
 def _load_grids(path: Path) -> Any:
-    return _grid_loader()(path)
+    from mlsim.infrastructure.places import load_grids, other_figures
+
+    return load_grids(path, *other_figures(_PLACES, tuple(_index(_PLACES / "grids"))))
 
 
 Grids = Namespace("Grids", "grid", _PLACES / "grids", _load_grids)
-
-
-def _load_data_centres(path: Path) -> Any:
-    from mlsim.infrastructure import load_data_centres
-
-    return load_data_centres(path)
-
-
-DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", _load_data_centres)
-
-
-def _load_operator(path: Path) -> Any:
-    from mlsim.infrastructure import load_operator
-
-    return load_operator(path)
-
-
-CloudOperators = Namespace("CloudOperators", "operator", _PLACES / "operators", _load_operator)
-
-
-def _load_embodied(path: Path) -> Any:
-    from mlsim.infrastructure import load_embodied
-
-    return load_embodied(path, Hardware.keys())
-
-
-Embodied = Namespace("Embodied", "embodied carbon", _PLACES / "embodied", _load_embodied)
-
-
-def _load_regions(path: Path) -> Any:
-    from mlsim.infrastructure import load_regions
-
-    return load_regions(path, Grids.find)
-
-
-Regions = Namespace("Regions", "region", _PLACES / "regions", _load_regions)
+DataCentres = Namespace(
+    "DataCentres",
+    "data centre",
+    _PLACES / "datacentres",
+    _loader("infrastructure.places.load_data_centres"),
+)
+CloudOperators = Namespace(
+    "CloudOperators",
+    "operator",
+    _PLACES / "operators",
+    _loader("infrastructure.accounts.load_operator"),
+)
+Embodied = Namespace(
+    "Embodied",
+    "embodied carbon",
+    _PLACES / "embodied",
+    _loader("infrastructure.accounts.load_embodied", Hardware.keys),
+)
+Regions = Namespace(
+    "Regions",
+    "region",
+    _PLACES / "regions",
+    _loader("infrastructure.places.load_regions", lambda: Grids.find),
+)
 
 SPACES = (Models, Hardware, Systems, Clusters, Grids, Regions, DataCentres)

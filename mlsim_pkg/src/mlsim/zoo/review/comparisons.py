@@ -8,18 +8,17 @@ row; a test sees to it that none is missing and that none is left over.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from mlsim.errors import DataFileError, nearest, unknown_name
 from mlsim.hardware import Device
 from mlsim.records import DATA, Figure
+from mlsim.records.tables import rows
 from mlsim.units import text
 from mlsim.zoo.spaces import Hardware
 
@@ -97,7 +96,8 @@ class OpenTable:
             If a row names a device or a figure that we don't have, or holds no
             number; names file and line.
         """
-        return _compared(self)
+        found = rows(FOLDER / f"{self.key}.csv", COLUMNS, partial(_row, self))
+        return tuple(each for each in found if each is not None)
 
     def differences(self) -> tuple[Compared, ...]:
         """Return what differs by more than rounding, the largest first.
@@ -152,24 +152,6 @@ def _table(path: Path, key: str, fields: dict[str, Any]) -> OpenTable:
         reasons |= dict.fromkeys(pairs, each["reason"])
     copied = tuple(fields.pop("copied", ()))
     return OpenTable(key, **fields, copied=copied, reasons=reasons)
-
-
-def _compared(source: OpenTable) -> tuple[Compared, ...]:
-    return tuple(_rows(source, FOLDER / f"{source.key}.csv"))
-
-
-def _rows(source: OpenTable, path: Path) -> Iterator[Compared]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(COLUMNS)}.")
-        for row in reader:
-            try:
-                found = _row(source, row)
-            except (DataFileError, ValueError) as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-            if found is not None:
-                yield found
 
 
 def _row(source: OpenTable, row: dict[str, str]) -> Compared | None:

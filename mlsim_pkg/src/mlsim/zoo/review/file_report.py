@@ -11,14 +11,9 @@ from mlsim import records
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.hardware import Device
 from mlsim.hardware.device import load_device
-from mlsim.infrastructure import (
-    CloudOperator,
-    DataCentre,
-    EmbodiedCarbon,
-    load_data_centre,
-    load_embodied,
-    load_operator,
-)
+from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
+from mlsim.infrastructure.accounts import load_embodied, load_operator
+from mlsim.infrastructure.places import load_data_centre
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import load_cluster, load_system
 from mlsim.units import text
