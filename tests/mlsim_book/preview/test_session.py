@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from http.client import HTTPMessage
 from itertools import count
 from pathlib import Path
@@ -26,7 +25,6 @@ from mlsim_book.errors import BookError, SourceError
 from mlsim_book.preview import server, session, watch
 from mlsim_book.preview.session import Preview
 from mlsim_book.preview.watch import Watcher, scan
-from mlsim_book.render import splice
 from mlsim_book.site.swap import hold
 
 MakeBook = Callable[..., Path]
@@ -319,33 +317,19 @@ def test_search_follows_when_it_is_quiet(
         running.interrupt.wished.set()  # then nobody is told
 
 
-def test_what_runs_beside_the_watching_runs_once(running: Preview, monkeypatch: Patch) -> None:
+def test_the_search_is_made_once_at_a_time(running: Preview, monkeypatch: Patch) -> None:
     gate, done = threading.Event(), list[str]()
 
-    def work(kind: str) -> bool:
+    def work(_: Path) -> None:
         gate.wait(60)
-        done.append(kind)
-        slow.unsure = False
-        return True
+        done.append("index")
 
-    slow = SimpleNamespace(unsure=True, confirm=partial(work, "confirm"))
-    slow.write_index = lambda _: work("index")
-    assert running._confirming is None  # all is sure
-    monkeypatch.setattr(running, "_rebuilder", slow)
+    monkeypatch.setattr(running, "_rebuilder", SimpleNamespace(write_index=work))
     for _ in range(2):
-        running.look()
         running._index()
     gate.set()
-    joined(running._confirming)
     joined(running._indexing)
-    assert sorted(done) == ["confirm", "index"]
-    assert not running._wrong
-    for _ in range(2):
-        slow.unsure = True
-        running.look()
-        joined(running._confirming)
-        assert done.count("confirm") == 2
-        running.interrupt.wished.set()
+    assert done == ["index"]
 
 
 def test_a_build_tells_of_three_changes(running: Preview, lines: Lines, monkeypatch: Patch) -> None:
@@ -362,30 +346,6 @@ def test_a_build_tells_of_three_changes(running: Preview, lines: Lines, monkeypa
         running.build(changed)
         assert lines[-1] == f"built in 2.50 s  {said}"
     assert sorted(each.name for each in running._folder.iterdir()) == ["site-4", "site-5"]
-
-
-def test_an_edit_is_shown_and_then_confirmed(
-    running: Preview, lines: Lines, monkeypatch: Patch
-) -> None:
-    """What was shown wrong is built again."""
-
-    def confirmed(text: str, shown: str) -> bool:
-        lines.clear()
-        edit(running.root / "index.qmd", page_with(text))
-        running.look()
-        assert f"{shown} 42." in get(running, "/")[1]
-        joined(running._confirming)
-        lines.clear()
-        return not running.look() and not lines
-
-    assert confirmed("Soon", shown="Soon")
-    monkeypatch.setattr(splice, "splice", lambda page, *_: page.replace("Soon", "Wrong"))
-    assert not confirmed("Third", shown="Wrong")
-    assert "Third 42." in get(running, "/")[1]
-    assert not running._rebuilder.unsure
-    lines.clear()
-    running.look()
-    assert not lines  # once
 
 
 def test_it_takes_turns_while_it_builds(running: Preview, lines: Lines) -> None:

@@ -15,7 +15,6 @@ from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.paper.formats import paper_groups, rendered_for
-from mlsim_book.read.labels import words_of
 from mlsim_book.read.lines import Reporter, split_lines
 from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import Cell, parse_blocks
@@ -25,7 +24,7 @@ from mlsim_book.render.postprocess import Links, finish_html
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site import titles
-from mlsim_book.site.template import code_tools, menu, page_title, source_box
+from mlsim_book.site.template import page_title
 
 CHAPTER = Chapter("a.qmd", "a.html", "T", 1)
 CASES = tomllib.loads((FIXTURES / "cases" / "rendered.toml").read_text("utf-8"))["pages"]
@@ -161,21 +160,3 @@ def test_each_format_shows_its_own_and_is_rendered_where_there_are_conditions(
     assert rendered_for("pdf", project, plain, keep) is None
     assert paper_groups(("pdf", "epub", "zip"), conditional) == [["pdf"], ["epub"]]
     assert paper_groups(("zip",), plain) == []
-
-
-def test_the_menu_for_code() -> None:
-    words = words_of("en")
-    folded = '<details class="code-fold"><summary>Code</summary></details>'
-    tools = code_tools(True, folded, words)
-    assert tools is not None
-    shown = menu(tools, words, repo_source="")
-    assert 'id="quarto-show-all-code"' in shown
-    assert 'id="quarto-view-source"' in shown
-    assert "&lt;b&gt;" in source_box(tools, words, "<b>")
-    linked = code_tools({"source": "repo", "toggle": False, "caption": "none"}, folded, words)
-    assert linked is not None
-    shown = menu(linked, words, repo_source="https://example.org/a.qmd")
-    assert 'href="https://example.org/a.qmd"' in shown
-    assert "show-all" not in shown
-    assert source_box(linked, words, "x") == ""
-    assert code_tools({"source": False}, "", words) is None

@@ -111,15 +111,16 @@ def test_the_menu_of_code_has_what_is_asked_for(
     given: object, folds: bool, caption: str, items: list[str], box: bool
 ) -> None:
     words = words_of("en", {})
-    tools = template.code_tools(given, '<details class="code-fold"' if folds else "", words)
-    assert (tools is not None) == bool(items)
-    if tools is not None:
-        menu = template.menu(tools, words, repo_source="repo.qmd")
+    menu, source = template.code_tools(
+        given, '<details class="code-fold"' if folds else "", words, repo_source="repo.qmd",
+        source="a < b",
+    )  # fmt: skip
+    assert bool(menu) == bool(items)
+    if menu:
         found = re.findall(r'<li><\w+ .*?id="quarto-([a-z-]+)"(?:.*?href="(.*?)")?', menu)
         assert [" ".join(each).strip() for each in found] == items
         name = "" if caption else ' aria-label="Code"'
         assert f"{name}>{caption}</summary>" in menu
-        source = template.source_box(tools, words, "a < b")
         assert ("<code>a &lt; b</code>" in source, not source) == (box, not box)
 
 

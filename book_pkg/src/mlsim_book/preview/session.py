@@ -33,7 +33,6 @@ from mlsim_book.preview.watch import Watcher
 from mlsim_book.read.project import load_project
 from mlsim_book.render.assets import load_assets
 from mlsim_book.render.pandoc import find_pandoc
-from mlsim_book.render.splice import Splicer
 from mlsim_book.run.page_cache import depends_names
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site.assemble import write_site
@@ -50,15 +49,13 @@ class Rebuilder:
         self.root, self.lenient, self.jobs, self.progress = root, lenient, jobs, progress
         self.variants: Mapping[str, str] = {}  # what the search index is made of
         self._memo = Memo()
-        self._splicer = Splicer()
         self._pages: dict[str, tuple[Any, ExecutedPage]] = {}
         self._project: Project | None = None
 
     def note(self, changed: Iterable[str]) -> None:
         """Forget what a change of these files may touch; a chapter's text touches only itself."""
         if not all(self._stands_alone(name) for name in changed):
-            self._memo, self._splicer = Memo(), Splicer()
-            self._pages = {}
+            self._memo, self._pages = Memo(), {}
 
     def build(self, out: Path) -> None:
         """Build the site, less its search index, into a folder.
@@ -76,21 +73,12 @@ class Rebuilder:
         pages = self._execute(project, problems)
         write_site(
             project, pages, out, problems, jobs=self.jobs, progress=lambda _: None,
-            memo=self._memo, index=self._index_later, splicer=self._splicer,
+            memo=self._memo, index=self._index_later,
         )  # fmt: skip
         if problems.found and not self.lenient:
             raise StrictError("\n".join(each.text() for each in problems.found))
         for each in problems.found:
             self.progress(f"WARN: {each.text()}")
-
-    @property
-    def unsure(self) -> bool:
-        """Whether the last builds show paragraphs whose pages were not rendered as a whole."""
-        return self._splicer.unsure
-
-    def confirm(self) -> bool:
-        """Render such pages as a whole; say whether all is shown as it should be."""
-        return self._splicer.confirm()
 
     def write_index(self, out: Path) -> None:
         """Write the search index of the last build into a folder."""
@@ -176,8 +164,6 @@ class Preview:
         self._indexed = True
         self._indexing: threading.Thread | None = None
         self._built = 0.0
-        self._confirming: threading.Thread | None = None
-        self._wrong = False
 
     def __enter__(self) -> Self:
         return self
@@ -186,9 +172,8 @@ class Preview:
         self.shown.stop()
         self.server.shutdown()
         self.server.server_close()
-        for each in (self._indexing, self._confirming):
-            if each:
-                each.join()
+        if self._indexing:
+            self._indexing.join()
         _clear(self._folder)
 
     def build(self, changed: Sequence[str] = ()) -> None:
@@ -217,18 +202,12 @@ class Preview:
             self.progress(f"built in {time.perf_counter() - started:.2f} s  {what}".rstrip())
         self._watcher.overlook_made()
         self._built = time.monotonic()
-        self._confirm()
 
     def look(self) -> bool:
         """Build if something changed, and say whether it did; else catch up on the search."""
         changed = self._watcher.changes()
         if changed:
             self.build(changed)
-        elif self._wrong:
-            self._wrong = False
-            self.build()
-        elif self._rebuilder.unsure:
-            self._confirm()
         elif not self._indexed and time.monotonic() - self._built > _QUIET:
             self._index()
         return bool(changed)
@@ -242,17 +221,6 @@ class Preview:
             self.progress(f"ERROR: {error}")
             self.shown.fail(error)
         _clear(site)
-
-    def _confirm(self) -> None:
-        """Render what was shown in haste as a whole, beside the watching."""
-        if not self._rebuilder.unsure or (self._confirming and self._confirming.is_alive()):
-            return
-
-        def work() -> None:
-            while self._rebuilder.unsure and not self.interrupt.wished.is_set():
-                self._wrong |= not self._rebuilder.confirm()  # built again at the next look
-
-        self._confirming = _beside(work)
 
     def _index(self) -> None:
         """Make the search index beside the watching."""
@@ -272,17 +240,12 @@ class Preview:
             if old is not None and old != out:
                 _clear(old)
 
-        self._indexing = _beside(work)
+        self._indexing = threading.Thread(target=work, daemon=True)
+        self._indexing.start()
 
 
 def _clear(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _beside(work: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
 
 
 def preview(

@@ -2,44 +2,43 @@
 
 A notebook's sentences are plain text, so code that only feeds sentences, or makes sure of them,
 feeds nothing there. Statements are followed from the last one back to the first. Those of cells
-that readers see stay, and those that show something, and whatever binds or changes a name that
-one of these reads later. In doubt a statement stays. What stays is the author's text, comments
-included; only imports lose names.
+that readers see stay, and those that show something. Of the others, assertions go, and what only
+binds names that nothing reads later. What may change an object, print or draw stays.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
 import itertools
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Literal
 
-from mlsim_book.render.code_names import (
-    FUNCTIONS,
-    RANDOM,
-    Known,
-    bindings,
-    blocks,
-    bound_by,
-    definitions,
-    effects_of,
-    gives_nothing,
-    header,
-    is_assertion,
-    known_of,
-    names_of,
-    reach,
-    read_at_once,
-    sources,
-    statements_in,
-    stored,
-    surely_bound,
-)
-
 _NAME = re.compile(r"[^\W\d]\w*")
+_COMMENT = re.compile(r"\s*#")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # run where they are written
+_OPAQUE = {"exec", "eval", "globals", "locals", "vars", "get_ipython", "__import__"}
+_ACTS = {"next", "setattr", "delattr", "input", "breakpoint"}
+_PURE = set(dir(builtins)) - _ACTS - _OPAQUE
+_DRAWING = re.compile(r"plot|draw|chart|histogram|figure|render|^display$|^p?print$", re.IGNORECASE)
+# What they give changes as one uses it.
+_STATEFUL = re.compile(
+    r"\.?(iter|map|filter|zip|enumerate|reversed|StringIO|BytesIO|Random|RandomState|default_rng)$"
+)
+_MODULES = re.compile(r"itertools|(numpy\.)?random|matplotlib|pylab|seaborn|plotly|altair|bokeh")
+# Methods that change their object, or may, although one takes what they return.
+_CHANGES = re.compile(
+    r"(append|extend|pop)(left|item)?$|(insert|add|update|remove|set|delete|push|write|connect"
+    r"|execute|register)(_|$)|.*_update$|(setdefault|discard|clear|sort|reverse|rotate|move_to_end"
+    r"|subtract|send|put(_nowait)?|get_nowait|(partial_)?fit|step|run|reset|commit|backward|seek"
+    r"|advance|feed|random)$"
+)
 
 
 @dataclass(frozen=True)
@@ -69,296 +68,227 @@ def live_sources(cells: Sequence[Code], elsewhere: Iterable[str] = ()) -> list[s
     >>> live_sources(cells)
     ['b = 2', None, 'print(b)']
     """
-    texts: Sequence[str | None] = [cell.source for cell in cells]
+    texts: list[str | None] = [cell.source for cell in cells]
     before, elsewhere = None, list(elsewhere)
     while texts != before:  # without what is gone, less may be in doubt
         before = texts
         pairs = zip(cells, before, strict=True)
-        page = _Page([replace(cell, source=text or "") for cell, text in pairs], elsewhere)
-        texts = page.sources()
-    return list(texts)
+        texts = _Page([replace(cell, source=text or "") for cell, text in pairs], elsewhere).live()
+    return texts
 
 
 def idle_lines(cells: Sequence[Code], elsewhere: Iterable[str] = ()) -> int:
     """Return how many lines of code, blank ones apart, feed nothing that is shown."""
     kept = live_sources(cells, elsewhere)
-    return sum(
-        _lines(each.source) - _lines(live or "") for each, live in zip(cells, kept, strict=True)
-    )
-
-
-def _lines(source: str) -> int:
-    return sum(bool(line.strip()) for line in source.splitlines())
+    texts = ((cell.source, live or "") for cell, live in zip(cells, kept, strict=True))
+    counts = ([len(re.findall(r"(?m)^.*\S", each)) for each in pair] for pair in texts)
+    return sum(whole - live for whole, live in counts)
 
 
 @dataclass
-class _Kept:
-    """What stays of some statements, and the names that are live before them."""
+class _Statement:
+    """The names that a statement reads and binds, and what it may do besides."""
 
-    live: set[str]
-    statements: set[ast.stmt] = field(default_factory=set)
+    node: ast.stmt
+    loads: set[str] = field(default_factory=set)
+    stores: set[str] = field(default_factory=set)
+    later: set[str] = field(default_factory=set)  # what its functions read when they are called
+    sure: bool = False  # it binds in any case
+    changes: bool = False  # objects
+    stateful: bool = False  # what it binds changes as one uses it
+    draws: bool = False
 
 
 class _Page:
-    def __init__(self, cells: Sequence[Code], elsewhere: Iterable[str]) -> None:
-        self.cells = [(cell, _parsed(cell.source)) for cell in cells]
-        trees = [tree for _, tree in self.cells if tree]
-        self.known = known_of(trees)
-        self.affects = _shared(trees, self.known)
-        self.parts = {  # `settings = plt.rcParams`
-            name: sources(value)
-            for tree in trees for names, value in bindings(tree) for name in names
-            if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))
-        }  # fmt: skip
-        statements = [statement for tree in trees for statement in tree.body]
-        self.places = {statement: place for place, statement in enumerate(statements)}
-        self.place = len(statements)
-        self.bound = _deferred(statements)
-        texts = [cell.source for cell, tree in self.cells if tree is None]
-        self.used = {name for text in (*texts, *elsewhere) for name in _NAME.findall(text)}
-        self.used |= {name for tree in trees for name in _used(tree)}
-        self.imports: dict[ast.stmt, list[ast.alias]] = {}  # what stays of each
+    def __init__(self, cells: Sequence[Code], elsewhere: Sequence[str]) -> None:
+        self.cells = [(cell, _statements(cell.source)) for cell in cells]
+        every = [each for _, found in self.cells for each in found or ()]
+        texts = [*elsewhere, *(cell.source for cell, found in self.cells if found is None)]
+        self.used = {name for text in texts for name in _NAME.findall(text)}
+        self.used = self.used.union(*(each.loads | each.later for each in every))
+        self.bound = set().union(*(each.stores for each in every))
+        self.changing: set[str] = set()  # names whose use may change an object
+        self.later: dict[str, set[str]] = {}  # what is read where a name is used
+        size = -1
+        while size != (size := len(self.changing) + sum(map(len, self.later.values()))):
+            for each in every:
+                self._note(each)
 
-    def sources(self) -> list[str | None]:
-        found: list[str | None] = []
-        live: set[str] = set()
-        for cell, tree in reversed(self.cells):
-            if tree is None:
-                live |= self._with_later(set(_NAME.findall(cell.source)))
-                found.append(cell.source)
-                continue
-            self.cell, self.last = cell, tree.body[-1] if tree.body else None
-            kept = self._block(tree.body, live)
-            live = kept.live
-            text = written(cell.source, tree, kept.statements, self.imports)
-            found.append(cell.source if cell.seen else text)
-        return found[::-1]
-
-    def _block(self, body: Sequence[ast.stmt], live: set[str]) -> _Kept:
-        """Follow some statements backwards; `live` are the names that are read after them."""
-        kept = _Kept(set(live))
-        for statement in reversed(body):
-            self.place = self.places.get(statement, self.place)
-            if inner := blocks(statement):
-                self._compound(statement, inner, kept)
-            elif self._stays(statement, kept.live):
-                kept.statements.add(statement)
-                self._read(statement, kept.live)
-        return kept
-
-    def _compound(
-        self, statement: ast.stmt, inner: Sequence[Sequence[ast.stmt]], kept: _Kept
-    ) -> None:
-        """Follow a loop, a `with` or an `if` into its blocks."""
-        head = header(statement)
-        names = names_of(*head)
-        first = names.stores if isinstance(statement, ast.For) else set()
-        live, before = set(kept.live), None
-        while live != before:  # what one turn of a loop binds, the next may read
-            before = set(live)
-            found = [self._block(body, live) for body in inner]
-            changes = any(self._changes(each, live) for each in head)
-            if not (changes or names.stores & kept.live or any(each.statements for each in found)):
-                return
-            for body, each in zip(inner, found, strict=True):
-                if not any(one in each.statements for one in body):  # a block can't be empty
-                    each.statements |= statements_in(body)
-                    for one in body:
-                        self._read(one, each.live)
-                    each.live |= live
-                live |= each.live - first
-            live |= self._with_later(names.loads)
-        kept.live = live
-        kept.statements |= {statement}.union(*(each.statements for each in found))
-
-    def _stays(self, statement: ast.stmt, live: set[str]) -> bool:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            self.imports[statement] = [
-                each for each in statement.names if self._import_stays(each, statement, live)
-            ]
-            return bool(self.imports[statement]) or self.cell.seen
-        names = names_of(statement)
-        if self.cell.seen or names.opaque or names.stores & live or self._changes(statement, live):
-            return True
+    def _note(self, one: _Statement) -> None:
+        """Note what using the names that a statement binds may read and change."""
+        if isinstance(one.node, _IMPORTS):
+            self.changing |= {
+                _bound(each) for each in one.node.names if _MODULES.match(_path(one.node, each))
+            }
+            return
+        read = one.later.union(*(self.later.get(each, ()) for each in one.loads | one.later))
+        for each in one.stores | (one.loads - _PURE if one.changes else set()):
+            self.later.setdefault(each, set()).update(read)
         if (
-            statement is self.last
-            and isinstance(statement, ast.Expr)
-            and not is_assertion(statement)
+            one.stateful
+            or one.loads & self.changing
+            or (one.changes and one.later)
+            or one.later & self.changing
         ):
-            return self.cell.shows != "nothing"
-        return self.cell.shows == "all" and effects_of(statement, self.known).prints
+            self.changing |= one.stores
 
-    def _import_stays(self, alias: ast.alias, statement: ast.stmt, live: set[str]) -> bool:
-        name = bound_by(alias)
-        always = alias.name == "*" or getattr(statement, "module", "") == "__future__"
-        return always or name in live or name not in self.used
+    def live(self) -> list[str | None]:
+        """Return what stays of each cell."""
+        texts: list[str | None] = []
+        live: set[str] = set()
+        for cell, found in reversed(self.cells):
+            if found is None:
+                live |= self._closed(set(_NAME.findall(cell.source)))
+                texts.append(cell.source)
+                continue
+            kept: list[ast.stmt] = []
+            for each in reversed(found):
+                if cell.seen or self._stays(each, cell, live, last=each is found[-1]):
+                    kept.append(each.node)
+                    live -= each.stores if each.sure else set()
+                    # a student may call a function that is seen
+                    live |= self._closed(each.loads | (each.later if cell.seen else set()))
+                    live |= self.bound if each.loads & _OPAQUE else set()
+            body = [each.node for each in found]
+            texts.append(cell.source if cell.seen else _written(cell.source, body, kept))
+        return texts[::-1]
 
-    def _changes(self, node: ast.AST, live: set[str]) -> bool:
-        """Say whether code changes something that is live, or what no name holds."""
-        found = effects_of(node, self.known)
-        reached = reach(found.mutates, self.affects)
-        outside = reach(found.mutates, self.parts) & self.known.imported.keys()
-        return bool(reached & live) or (self.cell.acts and (found.world or bool(outside)))
+    def _stays(self, one: _Statement, cell: Code, live: set[str], *, last: bool) -> bool:
+        node = one.node
+        if isinstance(node, _IMPORTS):
+            names = {_bound(each) for each in node.names}
+            future = getattr(node, "module", "") == "__future__"
+            return future or bool(names & {*live, "*"} or names - self.used)
+        if one.stores & live or one.loads & _OPAQUE:
+            return True
+        if isinstance(node, (*_DEFINITIONS, ast.Assert, ast.Raise)):
+            return bool(getattr(node, "decorator_list", ()))  # which may register it
+        changing = bool(one.loads & self.changing)
+        if isinstance(node, ast.Expr) and (called := _called(node.value)).lstrip(".").startswith(
+            "assert"
+        ):
+            return False
+        if cell.shows == "all" and (one.draws or changing):
+            return True
+        if isinstance(node, ast.Expr):
+            acts = called not in {"", *_PURE} and cell.acts
+            return acts or (last and cell.shows != "nothing")
+        return one.changes or changing
 
-    def _read(self, statement: ast.stmt, live: set[str]) -> None:
-        """Turn the names that are live after a statement into those that are live before it."""
-        names = names_of(statement)
-        if not names.opaque:
-            live -= surely_bound(statement)
-        # a student may call a function that is seen
-        loads = names.loads if self.cell.seen else read_at_once(statement)
-        live |= self._with_later(loads)
-        live |= self.known.bound | {RANDOM} if names.opaque else set()
-        live |= effects_of(statement, self.known).mutates & {RANDOM}
-
-    def _with_later(self, names: set[str]) -> set[str]:
-        """Add to names that are read here those that they read in turn, being functions."""
+    def _closed(self, names: set[str]) -> set[str]:
+        """Add to names that are read those that they read in turn, as they may be functions."""
         found, todo = set[str](), list(names)
         while todo:
             if (name := todo.pop()) not in found:
                 found.add(name)
-                for binding in reversed(self.bound.get(name, ())):
-                    if binding.place <= self.place:
-                        todo += binding.later
-                        if binding.sure and binding.place < self.place:
-                            break
+                todo += self.later.get(name, ())
         return found
 
 
-def _parsed(source: str) -> ast.Module | None:
-    """Return the tree of a cell; None if it has syntax of IPython's or `a = 1; b = 2`."""
+def _statements(source: str) -> list[_Statement] | None:
+    r"""Return the statements of a cell; None if IPython alone reads it, or it is `a = 1; b = 2`.
+
+    >>> (found,) = _statements("def f(a, b=c):\n    d = a\n    return d + e")
+    >>> found.loads, found.stores, found.later
+    ({'c'}, {'f'}, {'e'})
+    """
     try:
-        tree = ast.parse(source)
+        body = ast.parse(source).body
     except (SyntaxError, ValueError):
         return None
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            pairs = itertools.pairwise(body)
-            if any(after.lineno <= before.end_lineno for before, after in pairs):
-                return None
-    return tree
-
-
-def _used(tree: ast.Module) -> set[str]:
-    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
-
-
-# ------------------------------------------------------------------ what holds for a page
-def _shared(trees: Iterable[ast.Module], known: Known) -> dict[str, set[str]]:
-    """Return, for each name, those whose object may change with its own."""
-    found: dict[str, set[str]] = {}
-    imported = known.imported.keys()
-    for tree in trees:
-        for names, value in bindings(tree):
-            held = sources(value)
-            held |= names if isinstance(value, ast.Call) else set()  # `fig, ax = subplots()`
-            for name in names:
-                found.setdefault(name, set()).update(held - imported)
-                for each in held - imported:
-                    found.setdefault(each, set()).add(name)
-        for into, value in stored(tree):  # `x[k] = value`, `x.append(value)`
-            for each in sources(value) - imported:
-                found.setdefault(each, set()).update(sources(into))
+    if any(b.lineno <= (a.end_lineno or 0) for a, b in itertools.pairwise(body)):
+        return None
+    found = [_Statement(node) for node in body]
+    for one in found:
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        _take(compile(ast.Module([one.node], []), "", "exec", flags), one, one.loads)
+        bound = getattr(one.node, "targets", getattr(one.node, "names", [one.node]))
+        one.sure = all(
+            isinstance(each, (*_DEFINITIONS, ast.Name))
+            or (isinstance(each, ast.alias) and (each.asname or "." not in each.name))
+            for each in bound
+        )
+        taken: set[ast.AST] = set()
+        for each in ast.walk(one.node):
+            _look(each, one, taken)
     return found
 
 
-@dataclass(frozen=True)
-class _Binding:
-    """What a statement gives a name to: the names that are read where it is used."""
-
-    place: int  # of the statement on the page
-    sure: bool
-    later: AbstractSet[str]
-
-
-def _deferred(statements: Sequence[ast.stmt]) -> dict[str, list[_Binding]]:
-    """Return, for each name, its bindings in order: a function reads names when it is called."""
-    functions: set[str] = set()  # names of functions, and of what may hold one
-    plain: set[str] = set()  # functions that return no function
-    for node in definitions(ast.Module(list(statements), [])):
-        functions.add(node.name)
-        inner = [each for each in ast.walk(node) if each is not node]
-        lazy = (*FUNCTIONS, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom)
-        if isinstance(node, FUNCTIONS) and not any(isinstance(each, lazy) for each in inner):
-            plain.add(node.name)
-    values = [each for statement in statements for each in _given(statement)]
-    size = -1
-    while size != len(functions):
-        size = len(functions)
-        for names, value in values:
-            functions |= names if _functions_in(value, functions, plain) else set()
-    found: dict[str, list[_Binding]] = {}
-    for place, statement in enumerate(statements):
-        held = [
-            (names, _functions_in(value, functions, plain)) for names, value in _given(statement)
-        ]
-        inside = definitions(ast.Module([statement], []))
-        held += [({node.name}, names_of(node).loads) for node in inside]
-        sure = surely_bound(statement)
-        for names, later in [
-            *held,
-            (sure - set[str]().union(*(names for names, _ in held)), set()),
-        ]:
-            for name in names:
-                found.setdefault(name, []).append(_Binding(place, name in sure, later))
-    return found
+def _take(code: CodeType, one: _Statement, loads: set[str]) -> None:
+    """Collect the names of the page that code reads and binds, as Python's compiler has them."""
+    for each in dis.get_instructions(code):
+        if each.opname in {"LOAD_NAME", "LOAD_GLOBAL", "DELETE_NAME"}:
+            loads.add(each.argval)
+        if each.opname in {"STORE_NAME", "STORE_GLOBAL", "DELETE_NAME"}:
+            one.stores.add(each.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _take(inner, one, loads if inner.co_name in _AT_ONCE else one.later)
+        elif isinstance(inner, str):
+            loads |= set(re.findall(r"@(\w+)", inner))  # names for pandas
 
 
-def _given(statement: ast.stmt) -> Iterator[tuple[AbstractSet[str], ast.expr]]:
-    """Yield names of objects and the values that a statement gives them or puts into them."""
-    yield from bindings(statement)
-    yield from ((sources(into), value) for into, value in stored(statement))
+def _look(node: ast.AST, one: _Statement, taken: set[ast.AST]) -> None:
+    """Note what a piece of code may do; `taken` are values that are used up where they are."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        method = isinstance(node, ast.Attribute) and bool(_CHANGES.match(node.attr))
+        one.changes |= method or not isinstance(node.ctx, ast.Load)
+    elif isinstance(node, ast.Expr):
+        called = _called(node.value)
+        one.changes |= (
+            bool(called) and called not in _PURE and not called.lstrip(".").startswith("assert")
+        )
+    elif isinstance(node, ast.Call):
+        name = _called(node)
+        one.changes |= name in _ACTS or any(each.arg == "out" for each in node.keywords)
+        one.stateful |= bool(_STATEFUL.match(name)) and node not in taken
+        one.draws |= bool(_DRAWING.search(name))
+        taken |= set(node.args) if name in _PURE else set()
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        taken.add(node.iter)
+    one.changes |= isinstance(node, (ast.AugAssign, ast.Global, ast.Await))
+    one.stateful |= isinstance(node, (ast.ClassDef, ast.Yield, ast.YieldFrom)) or (
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.GeneratorExp)
+    )
 
 
-def _functions_in(
-    value: ast.expr, functions: AbstractSet[str], plain: AbstractSet[str]
-) -> set[str]:
-    """Return the names that a value may read later: of its lambdas, and functions it may hold."""
-    inside = list(ast.walk(value))
-    called = {id(each.func) for each in inside if isinstance(each, ast.Call)}
-    held = {
-        each.id for each in inside
-        if isinstance(each, ast.Name) and not (each.id in plain and id(each) in called)
-    }  # fmt: skip
-    lambdas = [each for each in inside if isinstance(each, ast.Lambda)]
-    return (held & functions) | names_of(*lambdas).loads
+def _called(node: ast.expr) -> str:
+    """Return the name of a function, or with a dot of a method, that is called; else ""."""
+    if isinstance(node, ast.Await):
+        return "await"
+    function = getattr(node, "func", None)
+    return (
+        f".{function.attr}" if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    )
 
 
-_COMMENT = re.compile(r"\s*#")
-_WIDTH = 88  # of an import that is written again, unless the author's was wider
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
 
 
-def written(
-    source: str, tree: ast.Module, kept: set[ast.stmt], imports: Mapping[ast.stmt, list[ast.alias]]
-) -> str | None:
-    """Return a cell's text without the statements that don't stay."""
-    if not any(each in kept for each in tree.body):
+def _path(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    return f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+
+
+def _written(source: str, body: Sequence[ast.stmt], kept: Sequence[ast.stmt]) -> str | None:
+    """Return a cell's text without the statements that don't stay, and the comments above them."""
+    if not kept:
         return None
     lines: list[str | None] = [*source.splitlines()]
-    _without(tree.body, kept, lines)
-    staying = [each for each in tree.body if each in kept]
-    last = staying[-1]
-    if isinstance(last, ast.Expr) and last is not tree.body[-1] and not gives_nothing(last.value):
-        _mute(last, lines)
-    for statement in reversed(staying):  # the lines above keep their numbers
-        _fewer(statement, imports.get(statement, []), lines)
-    return "\n".join(_joined(lines))
-
-
-def _without(body: Sequence[ast.stmt], kept: set[ast.stmt], lines: list[str | None]) -> None:
-    """Take out the statements that don't stay, each with the comment directly above it."""
+    last = max(kept, key=lambda each: each.lineno)
+    if isinstance(last, ast.Expr) and last is not body[-1]:  # what it gives was not shown
+        at, end = (last.end_lineno or 0) - 1, last.end_col_offset or 0
+        raw = (lines[at] or "").encode()
+        lines[at] = f"{raw[:end].decode()};{raw[end:].decode()}"
     for statement in body:
-        if statement in kept:
-            for inner in blocks(statement):
-                _without(inner, kept, lines)
-            continue
-        decorators = getattr(statement, "decorator_list", [])
-        start = min(each.lineno for each in (statement, *decorators)) - 1
-        lines[start : statement.end_lineno] = [None] * ((statement.end_lineno or 0) - start)
-        while start and _COMMENT.match(lines[start - 1] or ""):
-            start -= 1
-            lines[start] = None
+        if statement not in kept:
+            decorators = getattr(statement, "decorator_list", [])
+            start = min(each.lineno for each in (statement, *decorators)) - 1
+            lines[start : statement.end_lineno] = [None] * ((statement.end_lineno or 0) - start)
+            while start and _COMMENT.match(lines[start - 1] or ""):
+                start -= 1
+                lines[start] = None
+    return "\n".join(_joined(lines))
 
 
 def _joined(lines: Iterable[str | None]) -> Iterator[str]:
@@ -374,32 +304,3 @@ def _joined(lines: Iterable[str | None]) -> Iterator[str]:
             yield from [""] * (max(longest, blanks) if started else 0)
             yield line
             blanks, longest, started = 0, 0, True
-
-
-def _fewer(statement: ast.stmt, staying: Sequence[ast.alias], lines: list[str | None]) -> None:
-    """Write an import again without the names that nothing uses."""
-    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return
-    start, end = statement.lineno - 1, statement.end_lineno or statement.lineno
-    before = [line or "" for line in lines[start:end]]
-    if len(staying) == len(statement.names) or any("#" in line for line in before):
-        return
-    names = [ast.unparse(each) for each in staying]
-    opening = "import "
-    if isinstance(statement, ast.ImportFrom):
-        opening = f"from {'.' * statement.level}{statement.module or ''} import "
-    after = [opening + ", ".join(names)]
-    width = max(_WIDTH, *map(len, before))
-    if len(after[0]) > width and isinstance(statement, ast.ImportFrom):
-        wrapped = textwrap.wrap(
-            ", ".join(names) + ",", width, initial_indent="    ", subsequent_indent="    "
-        )
-        after = [f"{opening}(", *wrapped, ")"]
-    lines[start:end] = [*after, *[None] * (end - start - len(after))]
-
-
-def _mute(statement: ast.Expr, lines: list[str | None]) -> None:
-    """Keep a cell from showing a value that was not its last: `x.pop()` becomes `x.pop();`."""
-    at, end = (statement.end_lineno or 0) - 1, statement.end_col_offset or 0
-    raw = (lines[at] or "").encode()
-    lines[at] = f"{raw[:end].decode()};{raw[end:].decode()}"

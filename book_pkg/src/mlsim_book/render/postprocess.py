@@ -98,8 +98,11 @@ def parse(html: str) -> Element:
         tag = (token["tag"] or "").lower()
         if not tag:
             continue
-        if token["end"]:
-            _close(path, tag, token)
+        if token["end"]:  # it closes the innermost element of its tag, and what is open in that
+            while any(each.tag == tag for each in path[1:]):
+                path[-1].inner_end = token.start()
+                if path.pop().tag == tag:
+                    break
             continue
         element = Element(tag, token["attributes"], token.start(), token.end())
         path[-1].children.append(element)
@@ -115,17 +118,6 @@ def parse(html: str) -> Element:
     for element in path:
         element.inner_end = len(html)
     return root
-
-
-def _close(path: list[Element], tag: str, token: re.Match[str]) -> None:
-    """Close the innermost element of a tag, and what was left open in it."""
-    if not any(each.tag == tag for each in path[1:]):
-        return
-    while True:
-        element = path.pop()
-        element.inner_end = token.start()
-        if element.tag == tag:
-            return
 
 
 def edited(html: str, edits: Sequence[tuple[int, int, str]]) -> str:
@@ -197,21 +189,14 @@ def place_tables(html: str, href: str, made: Mapping[str, bytes]) -> str:
         data = made.get(posixpath.splitext(name)[0] + SUFFIX)
         if data is None or image.start() < at:
             continue
-        end = _end_of_figure(html, image)
+        end = image.end()  # or where its paragraph ends, or the figure around it
+        for tag in ("p", "figure"):
+            before, close = html[: image.start()], html.find(f"</{tag}>", image.end())
+            if close >= 0 and len(re.findall(rf"<{tag}[\s>]", before)) > before.count(f"</{tag}>"):
+                end = close + len(f"</{tag}>")
         pieces += [html[at:end], _data_table(data.decode(), source, html[image.end() : end])]
         at = end
     return "".join(pieces) + html[at:]
-
-
-def _end_of_figure(html: str, image: re.Match[str]) -> int:
-    """Return where the figure around an image ends, or its paragraph, or the image."""
-    before = html[: image.start()]
-    for tag in ("figure", "p"):
-        if len(re.findall(rf"<{tag}[\s>]", before)) > before.count(f"</{tag}>"):
-            end = html.find(f"</{tag}>", image.end())
-            if end >= 0:
-                return end + len(f"</{tag}>")
-    return image.end()
 
 
 def _data_table(data: str, source: str, rest: str) -> str:
@@ -224,13 +209,20 @@ def _data_table(data: str, source: str, rest: str) -> str:
     named = _NAME.search(rest)
     name = f"Data of {named[1].strip()}" if named else "Data of this figure"
     said = f"{len(shown)} of {len(rows)} rows" if len(shown) < len(rows) else f"{len(rows)} rows"
-    lines = ["<tr>" + "".join(map(_heading, head, numeric)) + "</tr>"]
-    body = ["<tr>" + "".join(map(_cell, row, numeric, range(len(row)))) + "</tr>" for row in shown]
+    cells = [
+        [
+            _cell(text, number, "row" if at == 0 and text else "")
+            for at, (text, number) in enumerate(zip(row, numeric, strict=False))
+        ]
+        for row in shown
+    ]
+    heads = [_cell(text, number, "col") for text, number in zip(head, numeric, strict=True)]
+    top, *body = (f"<tr>{''.join(row)}</tr>" for row in (heads, *cells))
     link = posixpath.splitext(source)[0] + SUFFIX
     return (
         f'\n<details class="figure-data" data-search-ignore><summary>{name}</summary>\n'
         f'<table class="table table-sm"><caption>{name}, {said}</caption>'
-        f"<thead>{''.join(lines)}</thead>\n<tbody>{chr(10).join(body)}</tbody></table>\n"
+        f"<thead>{top}</thead>\n<tbody>{chr(10).join(body)}</tbody></table>\n"
         f'<a class="figure-download" href="{htmllib.escape(link)}" download>Download as CSV</a>'
         "</details>\n"
     )
@@ -247,15 +239,12 @@ def _spread(rows: list[list[str]]) -> list[list[str]]:
     return [rows[round(n * (len(rows) - 1) / (SPREAD - 1))] for n in range(SPREAD)]
 
 
-def _heading(text: str, numeric: bool) -> str:
-    return f'<th scope="col"{_right(numeric)}>{htmllib.escape(text)}</th>'
-
-
-def _cell(text: str, numeric: bool, column: int) -> str:
-    shown = htmllib.escape(_short(text) if numeric else text)
-    if column == 0 and text:
-        return f'<th scope="row"{_right(numeric)}>{shown}</th>'
-    return f"<td{_right(numeric)}>{shown}</td>"
+def _cell(text: str, numeric: bool, heads: str) -> str:
+    """Return a cell; `heads` is what it heads, "col" or "row"."""
+    tag, scope = ("th", f' scope="{heads}"') if heads else ("td", "")
+    shown = htmllib.escape(_short(text) if numeric and heads != "col" else text)
+    right = ' class="number"' if numeric else ""
+    return f"<{tag}{scope}{right}>{shown}</{tag}>"
 
 
 def _short(number: str) -> str:
@@ -265,10 +254,6 @@ def _short(number: str) -> str:
     ('97.83', '1235', '12345', '0.0001235')
     """
     return format(Decimal(f"{float(number):.4g}"), "f") if "." in number else number
-
-
-def _right(numeric: bool) -> str:
-    return ' class="number"' if numeric else ""
 
 
 _TAG = re.compile(r"<(a|img|source|video|audio|iframe|object)(\s[^<>]*?)?(/?)>", re.IGNORECASE)
@@ -317,8 +302,7 @@ def finish_html(html: str, page: ExecutedPage, links: Links, reporter: Reporter)
 
         attributes = _URL.sub(url, attributes)
         if name == "img":
-            attributes = _image(attributes, page, links)
-            return _drawing(attributes, page, links)
+            return _image(attributes.rstrip(" /"), page, links)
         return f"<{name}{attributes.rstrip().removesuffix('/').rstrip()}>"
 
     return _TAG.sub(tag, html)
@@ -342,48 +326,39 @@ def _annotate(match: re.Match[str]) -> str:
 
 
 def _image(attributes: str, page: ExecutedPage, links: Links) -> str:
-    """Load an image late, but keep its place: a page that grows while it is read jumps."""
-    attributes = attributes.rstrip(" /")
-    source = _URL.search(attributes)
-    if source and not re.search(r"\s(width|height|style)=", attributes):
-        name = posixpath.join(posixpath.dirname(page.chapter.href), source.group(3))
-        drawn = _SVG_SIZE.search(links.made.get(posixpath.normpath(name), b"")[:2000])
+    """Return an image, in both looks if it was drawn for both.
+
+    It is loaded late, but keeps its place: a page that grows while it is read jumps.
+    """
+    source, here = _URL.search(attributes), posixpath.dirname(page.chapter.href)
+    name = posixpath.normpath(posixpath.join(here, unquote(source.group(3)) if source else ""))
+    if not re.search(r"\s(width|height|style)=", attributes):
+        drawn = _SVG_SIZE.search(links.made.get(name, b"")[:2000])
         if drawn:
             # Points of 1/72 inch; a pixel of CSS is 1/96.
             width, height = (round(float(each) * 96 / 72) for each in drawn.groups())
             attributes += f' width="{width}" height="{height}"'
     if " loading=" not in attributes:
         attributes += ' loading="lazy"'
-    return attributes if " alt=" in attributes else attributes + ' alt=""'
-
-
-def _drawing(attributes: str, page: ExecutedPage, links: Links) -> str:
-    """Return an image, in both looks if it was drawn for both."""
-    source = _URL.search(attributes)
-    here = posixpath.dirname(page.chapter.href)
-    name = posixpath.normpath(posixpath.join(here, unquote(source.group(3)) if source else ""))
+    attributes += "" if " alt=" in attributes else ' alt=""'
 
     def address(other: str) -> str:
         return htmllib.escape(posixpath.relpath(other, here or "."))
 
-    both = dressed(name, attributes, links.made, address)
-    return both or f"<img{attributes.rstrip().removesuffix('/').rstrip()}>"
+    return dressed(name, attributes, links.made, address) or f"<img{attributes}>"
 
 
 def _tables(html: str) -> str:
     """Dress pandas' tables as Quarto does, and let wide tables scroll in a box."""
-    html = _FRAME_STYLE.sub("", html)
-    html = _FRAME.sub(
-        r'<table class="dataframe\1 caption-top table table-sm table-striped small">', html
-    )
-    html = _FRAME_HEAD.sub('<tr class="header">', html)
-    return _TABLE.sub(_table, html)
 
+    def boxed(match: re.Match[str]) -> str:
+        # a heading without words heads nothing: it is a plain cell
+        table = _EMPTY_HEADING.sub(r"<td\1></td>", match[0])
+        return f'<div class="table-scroll">{table}</div>'
 
-def _table(match: re.Match[str]) -> str:
-    """Put a table into a box; a heading without words heads nothing: it is a plain cell."""
-    table = _EMPTY_HEADING.sub(r"<td\1></td>", match.group(0))
-    return f'<div class="table-scroll">{table}</div>'
+    frame = r'<table class="dataframe\1 caption-top table table-sm table-striped small">'
+    html = _FRAME.sub(frame, _FRAME_STYLE.sub("", html))
+    return _TABLE.sub(boxed, _FRAME_HEAD.sub('<tr class="header">', html))
 
 
 def rewrite(url: str, page: ExecutedPage, links: Links, reporter: Reporter, tag: str = "a") -> str:
@@ -406,21 +381,15 @@ def rewrite(url: str, page: ExecutedPage, links: Links, reporter: Reporter, tag:
     if not target.startswith("..") and local.is_file():
         links.files.add(target)
     elif not (local.is_dir() and tag == "a"):
-        _note_missing(url, page, links, reporter, tag)
+        what = "image" if tag == "img" else "link target"
+        name = posixpath.basename(path)
+        near = [each for each in links.pages if posixpath.basename(each) == name]
+        reporter.note(
+            page, f"Unable to resolve {what}: {url}", re.escape(url), re.escape(path),
+            hint=f"Did you mean '{near[0]}'?" if near
+            else "Paths start at the chapter's own folder.",
+        )  # fmt: skip
     return posixpath.relpath(target, here or ".") + tail if path.startswith("/") else url
-
-
-def _note_missing(url: str, page: ExecutedPage, links: Links, reporter: Reporter, tag: str) -> None:
-    path = unquote(urlsplit(url).path)
-    what = "image" if tag == "img" else "link target"
-    near = [name for name in links.pages if posixpath.basename(name) == posixpath.basename(path)]
-    reporter.note(
-        page,
-        f"Unable to resolve {what}: {url}",
-        re.escape(url),
-        re.escape(path),
-        hint=f"Did you mean '{near[0]}'?" if near else "Paths start at the chapter's own folder.",
-    )
 
 
 def relative(href: str, page: str) -> str:

@@ -28,9 +28,9 @@ from mlsim_book.read.qmd import merge
 from mlsim_book.render.assets import Assets
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
 from mlsim_book.render.postprocess import Opened, keep_opened
-from mlsim_book.render.splice import FACTS, Splicer
 
 _SCRIPT = Path(__file__).parent / "node" / "render-math.js"
+_FACTS = re.compile(r"<!--mlsim-book-facts (.*?)-->\n?", re.DOTALL)
 _MATH = re.compile(r'<span class="math (inline|display)">(.*?)</span>', re.DOTALL)
 
 
@@ -207,13 +207,11 @@ def render_pages(
     *,
     keep: TextCache,
     jobs: int = 2,
-    splicer: Splicer | None = None,
     form: str = "html",
 ) -> list[RenderedPage]:
     """Render the book's pages, `jobs` at a time; unchanged ones come from `keep`.
 
     `form` is the format whose conditional content they show ("html", "pdf", "epub").
-    A `splicer` of the build before renders an edit of prose without the rest of its page.
     """
     version = ".".join(map(str, pandoc_version(find_pandoc())))
 
@@ -226,27 +224,12 @@ def render_pages(
         key = content_hash(version, filter_hash(), config, head, page.markdown)
         name = page.chapter.source
         known = content_hash("opens", version, filter_hash(), config, name)
-        body = show_escaped_cells(page.markdown)
-
-        def pandoc(text: str) -> str:
-            return _pandoc(text, config, name, keep.folder / known)
-
-        def whole() -> str:
-            html = pandoc(head + body)
+        html = keep.load(key)
+        if html is None:
+            body = show_escaped_cells(page.markdown)
+            html = _pandoc(head + body, config, name, keep.folder / known)
             keep.store(key, html)
             keep_opened(_facts(html), keep, known)
-            return html
-
-        html = keep.load(key)
-        if html is not None or splicer is None:
-            html = html or whole()
-        else:
-            quick = splicer.quick(name, config + head, body, pandoc, whole)
-            if quick is not None:
-                return replace(_read(page, quick), **facts)
-            html = whole()
-        if splicer is not None:
-            splicer.note(name, config + head, body, html)
         return replace(_read(page, html), **facts)
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
@@ -368,7 +351,7 @@ def _pandoc(text: str, config: str, name: str, opened: Path) -> str:
 
 
 def _facts(html: str) -> dict[str, Any]:
-    match = FACTS.search(html)
+    match = _FACTS.search(html)
     return json.loads(match.group(1)) if match else {}
 
 
@@ -378,7 +361,7 @@ def _read(page: ExecutedPage, html: str) -> RenderedPage:
     title = facts.get("title")
     return RenderedPage(
         page=page,
-        body=FACTS.sub("", html),
+        body=_FACTS.sub("", html),
         title=title
         and Title(title["html"], title["text"], title["id"], tuple(title["classes"] or ())),
         labels=tuple(

@@ -69,7 +69,13 @@ def wanted_outputs(outputs: Sequence[Output], *, warning: bool) -> list[Output]:
             continue
         if _is_echo(output, have_image) or (is_display(output) and not output.get("data")):
             continue
-        kept.append(_with_markdown_math(output))
+        data = output.get("data", {})
+        if (latex := data.get("text/latex")) and "text/markdown" not in data:
+            math = latex.strip()
+            math = f"$$\n{math}\n$$" if math.startswith(r"\begin{") else math
+            kept.append({**output, "data": {**data, "text/markdown": math}})
+        else:
+            kept.append(output)
     return kept
 
 
@@ -81,16 +87,6 @@ def _is_echo(output: Output, have_image: bool) -> bool:
     if have_image and "\n" not in text.strip():
         return bool(_ECHO.match(text.strip()))
     return bool(text.startswith(_ARTISTS))
-
-
-def _with_markdown_math(output: Output) -> Output:
-    latex = output.get("data", {}).get("text/latex")
-    if not latex or "text/markdown" in output["data"]:
-        return output
-    math = latex.strip()
-    if math.startswith(r"\begin{"):
-        math = f"$$\n{math}\n$$"
-    return {**output, "data": {**output["data"], "text/markdown": math}}
 
 
 def output_classes(output: Output) -> list[str]:
@@ -121,8 +117,10 @@ def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, 
         if asis and output["name"] == "stdout":
             return strip_ansi(text)
         return _plain(text)
-    if output["output_type"] == "error":
-        return _plain(_traceback(output))
+    if output["output_type"] == "error":  # its traceback, which ends in the error's name
+        trace = "\n".join(output.get("traceback") or ())
+        message = f"{output['ename']}: {output['evalue']}"
+        return _plain(trace if has_ansi(trace) else f"{message}\n{trace}" if trace else message)
     mime = mime_of(output)
     data = output["data"].get(mime, "")
     if mime in _IMAGES:
@@ -146,15 +144,6 @@ def _plain(text: str) -> str:
         raw = raw_html(f"<pre>{ansi_to_html(text)}</pre>")
         return f"::: {{.ansi-escaped-output}}\n{raw}:::\n"
     return fenced(strip_ansi(text))
-
-
-def _traceback(output: Output) -> str:
-    """Return what a cell that failed shows: its traceback, which ends in the error's name."""
-    trace = "\n".join(output.get("traceback") or ())
-    if has_ansi(trace):
-        return trace
-    message = f"{output['ename']}: {output['evalue']}"
-    return f"{message}\n{trace}" if trace else message
 
 
 def _image(mime: str, data: str, figure: Figure, files: dict[str, bytes]) -> str:
@@ -239,6 +228,10 @@ _ON = {
     3: ("slant", "font-style:italic"),
     4: ("line", "text-decoration:underline"),
 }
+_COLOURS = (
+    (30, "fg", "ansi-{}-fg"), (40, "bg", "ansi-{}-bg"), (90, "fg", "ansi-bright-{}-fg"),
+    (100, "bg", "ansi-bright-{}-bg"),
+)  # fmt: skip
 _OFF = {22: "weight", 23: "slant", 24: "line", 39: "fg", 49: "bg"}
 
 
@@ -257,20 +250,10 @@ def _apply(codes: str, looks: dict[str, str]) -> None:
             looks[side] = look
         elif number in _OFF:
             looks.pop(_OFF[number], None)
-        else:
-            _apply_colour(number, looks)
+        for first, side, name in _COLOURS:
+            if first <= number < first + len(_NAMES):
+                looks[side] = name.format(_NAMES[number - first])
         index += 1
-
-
-def _apply_colour(number: int, looks: dict[str, str]) -> None:
-    for first, side, name in (
-        (30, "fg", "ansi-{}-fg"),
-        (40, "bg", "ansi-{}-bg"),
-        (90, "fg", "ansi-bright-{}-fg"),
-        (100, "bg", "ansi-bright-{}-bg"),
-    ):
-        if first <= number < first + len(_NAMES):
-            looks[side] = name.format(_NAMES[number - first])
 
 
 def _apply_palette(side: str, after: list[int], looks: dict[str, str]) -> int:
@@ -286,20 +269,14 @@ def _apply_palette(side: str, after: list[int], looks: dict[str, str]) -> int:
         return 4
     if after[:1] != [5] or len(after) < 2:
         return len(after)
-    number = after[1]
+    number = min(after[1], 255)
     if number < 16:
         bright = "bright-" if number >= len(_NAMES) else ""
         looks[side] = f"ansi-{bright}{_NAMES[number % len(_NAMES)]}-{side}"
-    else:
-        looks[side] = f"{style}:rgb({','.join(map(str, _rgb(min(number, 255))))})"
+        return 2
+    # a ramp of greys above a cube of 6 x 6 x 6
+    steps, at = (0, 95, 135, 175, 215, 255), number - 16
+    cube = (steps[at // 36 % 6], steps[at // 6 % 6], steps[at % 6])
+    rgb = (8 + 10 * (number - 232),) * 3 if number >= 232 else cube
+    looks[side] = f"{style}:rgb({','.join(map(str, rgb))})"
     return 2
-
-
-def _rgb(number: int) -> tuple[int, int, int]:
-    """Return a colour of the 6 x 6 x 6 cube (16 to 231) or of the ramp of greys above it."""
-    if number >= 232:
-        grey = 8 + 10 * (number - 232)
-        return grey, grey, grey
-    steps = (0, 95, 135, 175, 215, 255)
-    red, rest = divmod(number - 16, 36)
-    return steps[red], steps[rest // 6], steps[rest % 6]

@@ -44,7 +44,6 @@ from mlsim_book.render.glossary import FilledPage, place_hints
 from mlsim_book.render.margins import place_margins
 from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
-from mlsim_book.render.splice import Splicer
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
 from mlsim_book.site.search import search_page, write_search
 from mlsim_book.site.shared_files import cards_place, cards_script, write_shared
@@ -226,11 +225,10 @@ def write_site(
     index: WriteSearch | None = None,
     formats: Sequence[str] = (),
     offer: Offer | None = None,
-    splicer: Splicer | None = None,
 ) -> None:
     """Write a site from executed pages, noting problems on the way.
 
-    A preview gives a `memo` and a `splicer` of the build before, and an `index` that waits.
+    A preview gives the `memo` of the build before, and an `index` that waits.
     `formats` of the whole book ("pdf", "epub", "zip") are written beside the pages. Without
     an `offer`, students are offered the notebooks that the repository has, and no wheel.
     """
@@ -243,7 +241,7 @@ def write_site(
     expanded = [
         replace(page, markdown=expand_shortcodes(page, project, reporter)) for page in pages
     ]
-    rendered = render_pages(project, expanded, keep=keep, jobs=jobs, splicer=splicer)
+    rendered = render_pages(project, expanded, keep=keep, jobs=jobs)
     book = Book(
         project,
         reporter,

@@ -70,75 +70,49 @@ from mlsim_book.site.titles import (
 _FOLDED = '<details class="code-fold"'
 
 
-@dataclass(frozen=True)
-class CodeTools:
-    """What a page's menu offers."""
+def code_tools(
+    given: Any, body: str, words: Mapping[str, str], *, repo_source: str, source: str
+) -> tuple[str, str]:
+    """Return the menu that `code-tools:` asks for and the box with a page's source; "" for none.
 
-    caption: str
-    toggle: bool
-    source: str | bool  # an address, or whether to show the source here
-
-
-def code_tools(given: Any, body: str, words: Mapping[str, str]) -> CodeTools | None:
-    """Return what `code-tools:` asks for; None if that is nothing.
-
-    >>> code_tools(True, "<p>no code that folds</p>", {"code-tools-menu-caption": "Code"})
-    CodeTools(caption='Code', toggle=False, source=True)
-    >>> code_tools(False, "", {}) is None
-    True
+    `source: repo` leads to `repo_source`, the page's file in the repository; a notebook has no
+    `source` to show.
     """
-    if not given:
-        return None
     asked = given if isinstance(given, Mapping) else {}
-    caption = str(asked.get("caption") or words.get("code-tools-menu-caption", "Code"))
     toggle = asked.get("toggle") is not False and _FOLDED in body
-    source = asked.get("source", True)
-    if not toggle and source is False:
-        return None
-    return CodeTools(caption, toggle, source if isinstance(source, str) else bool(source))
+    wanted = asked.get("source", True)
+    if not given or (not toggle and wanted is False):
+        return "", ""
 
+    def button(name: str, text: str) -> str:
+        return f'<button type="button" class="dropdown-item" id="quarto-{name}">{text}</button>'
 
-def menu(tools: CodeTools, words: Mapping[str, str], *, repo_source: str) -> str:
-    """Return the menu as HTML. `source: repo` leads to the page's file in the repository."""
-    items = []
-    if tools.toggle:
-        items += [
-            _button("quarto-show-all-code", words["code-tools-show-all-code"]),
-            _button("quarto-hide-all-code", words["code-tools-hide-all-code"]),
-        ]
-    if tools.source:
-        view = words["code-tools-view-source"]
-        address = repo_source if tools.source == "repo" else tools.source
-        if isinstance(address, str) and address:
-            link = f'<a class="dropdown-item" href="{htmllib.escape(address)}">'
-            items.append(link.replace("<a ", '<a id="quarto-view-source" ') + f"{view}</a>")
-        else:
-            items.append(_button("quarto-view-source", view))
-    caption = "" if tools.caption == "none" else htmllib.escape(tools.caption)
-    name = "" if caption else f' aria-label="{words["code-tools-menu-caption"]}"'
+    shown = ("show-all-code", "hide-all-code") if toggle else ()
+    items = [button(each, words[f"code-tools-{each}"]) for each in shown]
+    view = words["code-tools-view-source"]
+    if isinstance(wanted, str) and (address := repo_source if wanted == "repo" else wanted):
+        link = htmllib.escape(address)
+        items.append(f'<a id="quarto-view-source" class="dropdown-item" href="{link}">{view}</a>')
+    elif wanted:
+        items.append(button("view-source", view))
+    usual = words["code-tools-menu-caption"]
+    caption = str(asked.get("caption") or usual)
+    caption = "" if caption == "none" else htmllib.escape(caption)
+    name = "" if caption else f' aria-label="{usual}"'
     listed = "".join(f"<li>{item}</li>" for item in items)
-    return (
+    menu = (
         '<details class="code-tools"><summary id="quarto-code-tools-menu" '
         f'class="btn code-tools-button dropdown-toggle"{name}>{caption}</summary>'
         f'<ul class="dropdown-menu">{listed}</ul></details>'
     )
-
-
-def _button(name: str, text: str) -> str:
-    return f'<button type="button" class="dropdown-item" id="{name}">{text}</button>'
-
-
-def source_box(tools: CodeTools, words: Mapping[str, str], source: str) -> str:
-    """Return the box that shows a page's source, for a page whose menu has no link to it."""
-    if tools.source is not True:
-        return ""
     title = words["code-tools-source-code"]
-    return (
+    box = (
         f'<dialog id="quarto-embedded-source-code-modal" aria-label="{title}">'
         f'<form method="dialog"><strong>{title}</strong>'
         '<button class="tool" aria-label="Close">✕</button></form>'
         f'<pre tabindex="0"><code>{htmllib.escape(source)}</code></pre></dialog>'
     )
+    return menu, box if source and wanted and not isinstance(wanted, str) else ""
 
 
 KEY = "content-security-policy"
@@ -198,15 +172,9 @@ _GITHUB = re.compile(r"https?://github\.com/([^/]+/[^/]+?)(?:\.git)?/?")
 
 @dataclass(frozen=True)
 class Offer:
-    """The notebooks of a site, and the wheel that it carries.
+    """The notebooks of a site, and the wheel that it carries."""
 
-    Attributes
-    ----------
-    notebooks
-        Their texts, by path from the folder of notebooks.
-    """
-
-    notebooks: Mapping[str, str]
+    notebooks: Mapping[str, str]  # their texts, by path from the folder of notebooks
     wheel: Wheel | None = None
 
 
@@ -229,11 +197,8 @@ class Offered:
         if name not in self.notebooks:
             return {"notebook": "", "zipped": False, "colab": "", "install": ""}
         match = _GITHUB.fullmatch(project.repo_url or "")
-        colab = (
-            f"https://colab.research.google.com/github/{match[1]}/blob/{project.repo_branch}/{name}"
-            if match
-            else ""
-        )
+        place = f"{match[1]}/blob/{project.repo_branch}/{name}" if match else ""
+        colab = f"https://colab.research.google.com/github/{place}" if match else ""
         return {
             "notebook": htmllib.escape(base + (_zip_name(name) if self.zipped else name)),
             "zipped": self.zipped,
@@ -244,13 +209,9 @@ class Offered:
 
 def committed_notebooks(project: Project) -> dict[str, str]:
     """Return the notebooks that lie in the repository, as Colab opens them."""
-    names = [notebook_path(chapter.source) for chapter in project.chapters]
     folder = project.root / NOTEBOOKS
-    return {
-        name: (folder / name).read_text(encoding="utf-8")
-        for name in names
-        if (folder / name).is_file()
-    }
+    names = (notebook_path(chapter.source) for chapter in project.chapters)
+    return {name: (folder / name).read_text("utf-8") for name in names if (folder / name).is_file()}
 
 
 def notebooks_for(project: Project, site_url: str | None, *, jobs: int = 2) -> Mapping[str, str]:
@@ -368,43 +329,33 @@ class Site:
                 for each in as_list(options.get("css"))
             ],
             **self._includes(options),
-            **self._code_tools(chapter, options.get("code-tools"), body, words),
+            **self._repository(chapter, options.get("code-tools"), body, words),
             **title_fields(project, page, self.titles),
             **self.offered.links(project, chapter, base),
-            **self._source_links(chapter),
         }
 
-    def _code_tools(
+    def _repository(
         self, chapter: Chapter, given: Any, body: str, words: Mapping[str, str]
     ) -> dict[str, str]:
-        tools = code_tools(given, body, words)
-        if tools is None:
-            return {"code_menu": "", "code_box": ""}
-        base = (self.project.repo_url or "").rstrip("/").removesuffix(".git")
-        file = f"{base}/blob/{self.project.repo_branch}/{chapter.source}" if base else ""
-        path = self.project.root / chapter.source
+        """Return what leads to the page's source: the menu of its code, and links."""
+        project, path = self.project, self.project.root / chapter.source
+        base = (project.repo_url or "").rstrip("/").removesuffix(".git")
+        place = f"{project.repo_branch}/{chapter.source}"
+        file = f"{base}/blob/{place}" if base else ""
         source = path.read_text(encoding="utf-8") if path.suffix != ".ipynb" else ""
-        return {
-            "code_menu": menu(tools, words, repo_source=file),
-            "code_box": source_box(tools, words, source) if source else "",
-        }
-
-    def _source_links(self, chapter: Chapter) -> dict[str, str]:
-        project = self.project
+        code_menu, code_box = code_tools(given, body, words, repo_source=file, source=source)
         actions = as_list((project.metadata.get("book") or {}).get("repo-actions", ["edit"]))
-        if not project.repo_url:
-            return {"edit_url": "", "issue_url": ""}
-        base = project.repo_url.rstrip("/").removesuffix(".git")
-        edit = f"{base}/edit/{project.repo_branch}/{chapter.source}" if "edit" in actions else ""
-        issue = f"{base}/issues/new" if "issue" in actions else ""
-        return {"edit_url": htmllib.escape(edit), "issue_url": htmllib.escape(issue)}
+        edit = f"{base}/edit/{place}" if base and "edit" in actions else ""
+        issue = f"{base}/issues/new" if base and "issue" in actions else ""
+        return {
+            "code_menu": code_menu, "code_box": code_box, "edit_url": htmllib.escape(edit),
+            "issue_url": htmllib.escape(issue),
+        }  # fmt: skip
 
     def _footer(self) -> str:
         footer = (self.project.metadata.get("book") or {}).get("page-footer")
         if isinstance(footer, Mapping):
-            footer = " · ".join(
-                str(footer[k]) for k in ("left", "center", "right") if footer.get(k)
-            )
+            footer = " · ".join(str(v) for k in ("left", "center", "right") if (v := footer.get(k)))
         return block_markdown(str(footer)) if footer else ""
 
     def _includes(self, options: Mapping[str, Any]) -> dict[str, str]:
