@@ -92,8 +92,9 @@ colab: $(VENV)/.dev  ## Run every notebook as Colab would, from the built wheel
 notebooks: $(VENV)/.book  ## Write the notebooks from the chapters
 	$(BIN)/mlsim-book notebooks
 
-wheel: $(VENV)/.dev  ## Build the wheels of students, builder and grader, into dist/
+wheel: $(VENV)/.dev  ## Build the wheels of students, builder and grader, into dist/, and into dist/core that of a browser
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(PACKAGE)
+	MLSIM_CORE=1 $(BIN)/python -m build --quiet --wheel --outdir dist/core $(PACKAGE)
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(BUILDER)
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(GRADER)
 

@@ -1,27 +1,28 @@
 """What the page of the package's insides says of its code: true of the names of its page."""
 
-# The other wall: the builder of the book and the solver know nothing of each other.
-across = [path for path in BUILDER.rglob("*.py") if any(imports(path, "mlsim"))]
-across += [path for path in FILES if any(imports(path, "mlsim_book"))]
-assert not across, across
-assert ("solvers", "infrastructure") in arrows
-assert len(CONTRACTS) == 7
+# The operator that is worked by hand is the row that takes longest, and it waits for memory.
+assert name in {each.name for each in rows}
+assert put_in("roofline_time")[1] == put_in("memory_time")[1]
 
-# The operator that is followed is memory-bound.
-assert steps["memory_time"]["value"] > steps["compute_time"]["value"]
+# The call that is printed is the one that is followed.
+printed = {}
+exec(
+    re.search(r"```python\n(.*?)print\(", Path("how_it_works.qmd").read_text("utf-8"), re.S)[1],
+    printed,
+)
+assert str(printed["profile"]) == str(profile)
 
-# One matrix of training: forward itself, then two kernels of the backward pass.
-assert [bool(each.forward_repeats) for each in three] == [True, False, False]
-
-# Where the page ends, a value has arrived: its text, and how it came to be.
-assert str(shown_time) == profile.latency.show(".2f", "ms").text
-assert shown_time.origin.how.startswith("**latency = ")
-
-# The figure's alternative text names every arrow and every band, as drawn.
+# The figure's alternative text names every box, in order.
 said = Path("how_it_works.qmd").read_text("utf-8")
-named = [f"{label.get(a, a)} to {label.get(b, b)}" for a, b in ordered]
-drawn = ", ".join(re.sub(r"\b\d ", "", arrow) for arrow in named)
-assert f"Arrows, all downward: {drawn}." in said
-within = {name: f" ({', '.join(inner)})" for name, inner in rooms.items()}
-bands = ", ".join(label.get(name, name) + within.get(name, "") for name in BANDS)
-assert f"Seven bands from top to bottom: {bands}." in said
+drawn = re.findall(r"\w+/[\w/]+\.py", re.search(r'fig-alt: "(Nine boxes .*)"', said)[1])
+assert drawn == [path for _, path, _, _ in CALL]
+
+# Seven floors, and the five layers among them from the fifth down to the first.
+assert [NUMBERED[band[0]] for band in shown if len(band) == 1] == [5, 4, 3, 2, 1]
+assert len(shown) == 7
+
+ROOMS = {room for band in shown for room in band}
+# The rooms that the core works without are those that the test of the walls names.
+walls = Path("tests/test_walls.py").read_text("utf-8")
+pattern = "".join(re.findall(r'r"(.*)"', walls.split("OUTER = re.compile(")[1].split("\n)")[0]))
+assert {each for each in ROOMS if re.match(pattern, f"mlsim.{each}")} == OUTER & ROOMS
