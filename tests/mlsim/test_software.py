@@ -202,7 +202,7 @@ def test_kernels_of_a_prompt_are_counted_apart_by_hand() -> None:
     asked: dict[str, Any] = {"hardware": "hgx_h200", "tensor_parallel": 8, "precision": "fp8"}
     asked |= {"prompt_tokens": 1024, "output_tokens": 2, "users": 1, "requests": 1}
     loaded = Engine.load(model="DeepSeek_V3", scheduler="sglang", **CALIBRATED, **asked)
-    service = loaded.loaded.service
+    service = loaded.service
     question = step_question(replace(service, batch_size=1.0), "a prompt", 1024.0, 0.0)
     norms, attention, projections, output = 2 * 61 + 1, 7 * 61, 5 * 61, 2
     dense, routed = 2 * 3, (2 + 2 * 2 + 2) * 58

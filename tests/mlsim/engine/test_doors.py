@@ -59,39 +59,39 @@ def test_how_many_requests_are_followed(tmp_path: Path) -> None:
         ({"burst": 9}, 9, False),
     ):
         found = Engine.load(**SMALL, **asked)
-        assert len(found.loaded.requests) == followed, asked
+        assert len(found.requests) == followed, asked
         assert (found.steady is not None) == steady, asked
     # What is drawn about a mean is cut to the 1,024 tokens of the context, prompts first.
     drawn = Engine.load("GPT2", "H100", users=9, prompt_tokens=300, output_tokens=70)
     prompts, answers = (
-        getattr(drawn.loaded.requests, name) for name in ("prompt_tokens", "output_tokens")
+        getattr(drawn.requests, name) for name in ("prompt_tokens", "output_tokens")
     )
     assert (prompts + answers).max() == 1024
     assert (prompts.max(), answers.min()) == (1023, 1)
     path = tmp_path / "trace.csv"
     path.write_text("arrived,prompt_tokens,output_tokens\n0,20,5\n1,30,5\n2,40,5\n")
-    assert len(Engine.load(**SMALL, trace=path).loaded.requests) == 3
-    assert len(Engine.load(**SMALL, trace=path, requests=2).loaded.requests) == 2
+    assert len(Engine.load(**SMALL, trace=path).requests) == 3
+    assert len(Engine.load(**SMALL, trace=path, requests=2).requests) == 2
     with pytest.raises(MlsimError, match="says when its requests arrive; leave out rate"):
         Engine.load(**SMALL, trace=path, rate=1)
     path.write_text("prompt_tokens,output_tokens\n20,5\n30,5\n40,5\n")
     paced = Engine.load(**SMALL, trace=path, rate=2.0)
-    assert len(paced.loaded.requests) == 3
-    assert paced.loaded.requests.arrived[-1] > 0
+    assert len(paced.requests) == 3
+    assert paced.requests.arrived[-1] > 0
 
 
 def test_what_a_run_of_requests_is_asked() -> None:
     """The scheduler's own blocks and steps, its newest program, and a scheduler for each copy."""
     usual = Engine.load(**LOADED, rate=1.0, estimate="calibrated")
-    service, rule = usual.loaded.service, usual.loaded.scheduler
+    service, rule = usual.service, usual.scheduler
     assert (service.block_tokens, service.chunk_tokens) == (rule.block_tokens, rule.tokens_per_step)
     assert service.software.key == rule.software
     named = Engine.load(**LOADED, rate=1.0, estimate="calibrated", software="engine")
-    assert named.loaded.service.software.key == "engine"
+    assert named.service.software.key == "engine"
     copies = Engine.load("Llama3_8B", "HGX_H100", rate=1.0, requests=40, data_parallel=4,
                          running_limit=7, tokens_per_step=900)  # fmt: skip
-    assert copies.loaded.service.batch_size == 4
-    rule = copies.loaded.scheduler
+    assert copies.service.batch_size == 4
+    rule = copies.scheduler
     assert (rule.running_limit, rule.tokens_per_step) == (7, 900)
 
 

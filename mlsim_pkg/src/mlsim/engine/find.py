@@ -200,7 +200,7 @@ def _known(door: Door, asked: Mapping[str, Any], vary: str) -> float | None:
     """Return what an answer knows of a quantity, or None where operators differ."""
     own = {name: value for name, value in asked.items() if name != vary}
     answer = door.ask(**own)
-    question = answer.loaded.service if door.name == "load" else answer.question
+    question = answer.service if door.name == "load" else answer.question
     value = question.known.get(vary)
     return float(value) if value is not None and not getattr(value, "ndim", 0) else None
 

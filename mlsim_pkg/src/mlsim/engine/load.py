@@ -12,7 +12,7 @@ from mlsim.errors import InvalidValueError, WrongKindError, need
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED, check, validate
 from mlsim.precision import Precision
-from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
+from mlsim.solvers.arrivals.loaded import LoadedService, one_arrival
 from mlsim.solvers.serving.checks import requested
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
@@ -213,10 +213,13 @@ def load(
         **switched((share, prefix_count), speculation, offload, (adapters, adapter_count)),
     )
     if prefill is None:
-        return LoadedService(Loaded(asked, coming, rule, pace))
-    from mlsim.engine.split import split_loaded
+        return LoadedService(asked, coming, rule, pace)
+    from mlsim.engine.split import pools
+    from mlsim.solvers.arrivals.split import SplitLoadedService
 
-    return split_loaded(asked, prefill, coming, rule, rate=pace)
+    # How long answers are is for the requests to say.
+    both = pools(replace(asked, output_tokens=2.0), prefill)
+    return SplitLoadedService(both, coming, rule, pace)
 
 
 def _with_prefixes(

@@ -214,21 +214,20 @@ def _of_load(
     answer: Any, asked: Mapping[str, Any], result: str
 ) -> Iterator[tuple[str, float, Scaled, float]]:
     """Yield the rate, and what the service's device is; the same requests come each time."""
-    from mlsim.solvers.arrivals.loaded import Loaded, LoadedService
+    from mlsim.solvers.arrivals.loaded import LoadedService
 
-    loaded = answer.loaded
-    if loaded.rate and "trace" not in asked:
+    if answer.rate and "trace" not in asked:
 
         def faster(scale: float) -> float:
-            return float(DOORS["load"].ask(**{**asked, "rate": loaded.rate * scale}).value(result))
+            return float(DOORS["load"].ask(**{**asked, "rate": answer.rate * scale}).value(result))
 
-        yield "rate", loaded.rate, faster, _STEP
+        yield "rate", answer.rate, faster, _STEP
 
     def ask(service: Service) -> float:
-        again = Loaded(service, loaded.requests, loaded.scheduler, loaded.rate)
-        return float(LoadedService(again).value(result))
+        again = LoadedService(service, answer.requests, answer.scheduler, answer.rate)
+        return float(again.value(result))
 
-    yield from _of_service(loaded.service, ask, requests=False)
+    yield from _of_service(answer.service, ask, requests=False)
 
 
 def _of_question(

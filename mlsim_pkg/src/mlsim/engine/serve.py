@@ -23,7 +23,7 @@ from mlsim.zoo import resolve
 if TYPE_CHECKING:
     import pandas
 
-    from mlsim.solvers.serving.fit import Question, Row
+    from mlsim.solvers.serving.fit import Row
     from mlsim.systems.system import PrefillPool
     from mlsim.workloads.adapters import LoRA
 
@@ -187,9 +187,10 @@ def serve(
     )
     if prefill is None:
         return Serving(asked, check_memory=check_memory)
-    from mlsim.engine.split import split_serving
+    from mlsim.engine.split import pools
+    from mlsim.solvers.serving.split import SplitServing
 
-    return split_serving(asked, prefill, check_memory=check_memory)
+    return SplitServing(pools(asked, prefill), check_memory=check_memory)
 
 
 def configuration(
@@ -339,7 +340,7 @@ def fit_rows(
     output_tokens: Any = None,
     precision: Any = None,
     reserve: float = 0.1,
-) -> tuple[Question, list[Row]]:
+) -> tuple[Service, list[Row]]:
     """Return what `fit` asks, and its rows, which need no library for tables."""
     from mlsim.solvers.serving.fit import question, rows
 

@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
-from mlsim.solvers.question import Origin
 from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.split import Pools, SplitServing, pools_of
+from mlsim.solvers.serving.split import Pools, pools_of
 from mlsim.systems.system import PrefillPool, link_rate
 from mlsim.zoo import resolve
 
-if TYPE_CHECKING:
-    from mlsim.solvers.arrivals.loaded import LoadedService
-    from mlsim.systems.schedulers import Scheduler
-    from mlsim.workloads.requests import Requests
 
-
-def split_serving(decode: Service, pool: Any, *, check_memory: bool) -> SplitServing:
-    """Return the answer for devices that decode, beside a pool that reads their prompts.
-
-    Raises
-    ------
-    MlsimError
-        As `Engine.serve`.
-    """
-    return SplitServing(split_pools(decode, pool), check_memory=check_memory)
-
-
-def split_loaded(
-    decode: Service,
-    pool: Any,
-    requests: Requests,
-    rule: Scheduler,
-    *,
-    rate: float | None,
-) -> LoadedService:
-    """Return the answer for two pools under load.
-
-    Raises
-    ------
-    MlsimError
-        As `Engine.load`.
-    """
-    from mlsim.solvers.arrivals.split import SplitLoaded, SplitLoadedService
-
-    # How long answers are is for the requests to say.
-    both = split_pools(replace(decode, output_tokens=2.0), pool)
-    return SplitLoadedService(SplitLoaded(both.decode, requests, rule, rate, pools=both))
-
-
-def split_pools(decode: Service, pool: Any) -> Pools:
+def pools(decode: Service, pool: Any) -> Pools:
     """Return two pools, which are asked alike.
 
     Raises
@@ -100,10 +61,7 @@ def split_pools(decode: Service, pool: Any) -> Pools:
     # Devices that only decode work on one token of each sequence at a time.
     most = getattr(decode.batch_size, "max", lambda: decode.batch_size)()
     decode = replace(decode, chunk_tokens=float(most))
-    return pools_of(decode, prefill, pool, _given_link(pool))
-
-
-def _given_link(pool: PrefillPool) -> tuple[float, Origin] | None:
-    if pool.link_bandwidth is None:
-        return None
-    return link_rate(pool.link_bandwidth), f"given: {pool.link_bandwidth} for each device"
+    link, given = None, pool.link_bandwidth
+    if given is not None:
+        link = link_rate(given), f"given: {given} for each device"
+    return pools_of(decode, prefill, pool, link)

@@ -213,18 +213,6 @@ def host_memory(
     )
 
 
-@equation(source="sheng2023flexgen", yields="layers_cache")
-def layers_cache_on_device(layers_cache, offloaded_cache, draft_cache_per_token):
-    """KV cache of one token that stays on one device, that of a draft with it.
-
-    Valid for one token of one sequence.
-
-    >>> layers_cache_on_device(131072.0, 0.25, 1000.0)
-    99304.0
-    """
-    return layers_cache * (1 - offloaded_cache) + draft_cache_per_token
-
-
 PREFIX_CACHE = equation = Topic(
     "prefix_cache", "What do prefix caching, offload and adapters change?"
 )
@@ -390,19 +378,6 @@ def largest_sharing_batch(
         ),
         0,
     )
-
-
-@equation(source="kwon2023paged", yields="context_memory")
-def memory_beside_prefixes(context_memory, cache_saved):
-    """Memory for what grows with the sequences, with what sharing their prefixes saves.
-
-    Assumes that the prefix stays as long as it is, however long the sequences are.
-    Valid for sequences that are longer than their prefix.
-
-    >>> memory_beside_prefixes(50e9, 6e9)
-    56000000000.0
-    """
-    return context_memory + cache_saved
 
 
 SERVED_ADAPTERS = equation = Topic(

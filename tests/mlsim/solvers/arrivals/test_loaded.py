@@ -69,11 +69,11 @@ def test_the_text_of_a_prompt_takes_the_host_its_time() -> None:
     asked = {**ASKED, "users": 1, "requests": 1}
     asked |= {"prompt_tokens": 8000, "output_tokens": 8, "estimate": "calibrated"}
     loaded = Engine.load(**asked, software="vllm")
-    way = loaded.loaded.of_software("call_time") + 8000 * 3.5e-6
-    read = loaded.loaded.typical.lone_prompt_time
+    way = loaded.of_software("call_time") + 8000 * 3.5e-6
+    read = loaded.typical.lone_prompt_time
     assert loaded.value("time_to_first_token") == pytest.approx(way + read)
     bare = Engine.load(**asked, software="kernels")
-    assert bare.loaded.paths(bare.loaded.requests) == [0.0]
+    assert bare.paths(bare.requests) == [0.0]
 
 
 @pytest.mark.parametrize(("given", "first"), kept.cases("held_back.toml"))
@@ -109,7 +109,7 @@ SHARED |= {"prompt_tokens": 1000, "output_tokens": 300}
 
 
 def test_what_is_drawn_has_the_means_that_were_asked() -> None:
-    requests = Engine.load(**ASKED, users=50, think_time=7.0, requests=500).loaded.requests
+    requests = Engine.load(**ASKED, users=50, think_time=7.0, requests=500).requests
     assert requests.mean_prompt == pytest.approx(512, rel=0.01)
     assert requests.mean_output == pytest.approx(128, rel=0.01)
     assert requests.pauses is not None
@@ -119,7 +119,7 @@ def test_what_is_drawn_has_the_means_that_were_asked() -> None:
     assert requests.arrived[:50].min() > 0
     # A distribution that is given stays what it is.
     given = Engine.load(**ASKED, users=50, prompt_tokens="uniform 100 200", requests=500)
-    assert given.loaded.requests.prompt_tokens.max() <= 200
+    assert given.requests.prompt_tokens.max() <= 200
     assert "for outputs" in str(given)
     assert "for prompts" not in str(given)
 
@@ -237,7 +237,7 @@ def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
     found = Engine.load(**asked, prefix_share="trace")
     small = Engine.load(**asked, prefix_share="trace", prefix_blocks=6)
     # Of 40 prompts the first finds nothing, three find two blocks, all others three.
-    assert found.loaded.requests.prefix_share == pytest.approx((3 * 2 + 36 * 3) / (40 * 4))
+    assert found.requests.prefix_share == pytest.approx((3 * 2 + 36 * 3) / (40 * 4))
     assert found.value(FIRST) < small.value(FIRST) < plain.value(FIRST)
     assert "switched_on" in found.to_dict()
 

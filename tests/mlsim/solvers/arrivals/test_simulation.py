@@ -75,7 +75,7 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
     asked = requests_like(trace)
     path = write(tmp_path / "trace.csv", asked)
     loaded = load(trace=path, estimate="calibrated", software="engine")
-    call = loaded.loaded.of_software("call_time")
+    call = loaded.of_software("call_time")
     first, last = step_by_step(asked, own_step("Llama3_8B"), 8192, call)
     steps = asked.output_tokens - 1
     each = ((last - first) / np.where(steps > 0, steps, np.nan))[steps > 0]
@@ -92,7 +92,7 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
 @pytest.mark.parametrize("way", [{"rate": 20}, {"users": 30}, {"burst": 300}])
 def test_no_token_is_lost(scheduler: str, way: dict[str, int]) -> None:
     loaded = load(scheduler=scheduler, output_tokens="uniform 1 300", requests=300, **way)
-    requests = loaded.loaded.requests
+    requests = loaded.requests
     lasted = loaded.value("run_span")
     assert loaded.value("output_throughput") * lasted == pytest.approx(
         requests.output_tokens.sum(), rel=1e-9

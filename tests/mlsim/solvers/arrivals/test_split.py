@@ -62,7 +62,7 @@ def test_they_agree_on_short_long_and_mixed_prompts(prompt: Any) -> None:
 def test_prompts_that_come_together_are_read_together() -> None:
     """A burst of eight: four fill a step of 8,192 tokens, then four more; none is read alone."""
     found = loaded(burst=8, output_tokens=2)
-    reading = found.loaded.reading
+    reading = found.reading
     first = [each for _, run in found.runs for each in run.first]
     step = reading.together(4.0)
     assert sorted(first) == pytest.approx([step] * 4 + [2 * step] * 4, rel=1e-3)
@@ -89,7 +89,7 @@ def test_littles_law_holds_in_both_pools() -> None:
     assert 0 < found.value("waiting_requests") / rate < reading / 6000
     there = found.value("running_requests") / rate
     assert there == pytest.approx(decoding / 6000, rel=0.05)
-    assert there < decoding / 6000 - found.loaded.station.sending(2048.0) / 2
+    assert there < decoding / 6000 - found.station.sending(2048.0) / 2
 
 
 def test_the_slowest_part_says_where_it_saturates() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.equations import arrivals
 from mlsim.equations.arrivals import path_time
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
-from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Report, plain
+from mlsim.solvers.answer import Answer, Form, Pairs, Row, noted, seconds
 from mlsim.solvers.arrivals.simulate import Run, simulate
 from mlsim.solvers.arrivals.steady import Steady, Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, step_times
@@ -19,86 +17,8 @@ from mlsim.solvers.calibrated import TENTH
 from mlsim.solvers.question import Known, Question, of_context
 from mlsim.solvers.serving.service import Service
 from mlsim.systems.schedulers import Scheduler
-from mlsim.units import text
 from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests
-
-if TYPE_CHECKING:
-    from mlsim.hardware.kernel_constants import Loan
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """A question about a service under load.
-
-    Attributes
-    ----------
-    service
-        The model on its hardware, as `Engine.serve` sees it.
-    requests
-        What arrives, and when.
-    scheduler
-        How its engine puts steps together.
-    rate
-        Requests per second, or None where they don't come at a rate.
-    """
-
-    service: Service
-    requests: Requests
-    scheduler: Scheduler
-    rate: float | None = None
-
-    @property
-    def copies(self) -> int:
-        """Schedulers that share the requests: copies, and batches in flight in a pipeline."""
-        parallelism = self.service.parallelism
-        return parallelism.data * parallelism.pipeline
-
-    def of_software(self, name: str) -> float:
-        """Return what the program adds to the way of a request, 0 if no program is asked of."""
-        made_by = self.service.software
-        return made_by.value(name) if made_by else 0.0
-
-    def paths(self, requests: Requests) -> list[float]:
-        """Return how long each of some requests is on its way to the scheduler, in s."""
-        call, token = self.of_software("call_time"), self.of_software("tokenizing_time")
-        found: list[float] = path_time(call, requests.prompt_tokens, token).tolist()
-        return found
-
-    @cached_property
-    def times(self) -> StepTimes:
-        """How long steps take."""
-        whole = self.requests.prompt_tokens + self.requests.output_tokens
-        longest = int(whole.max())
-        if longest > self.service.model.context:
-            raise InvalidValueError(
-                f"a request of {longest:,} tokens (prompt and output) is longer than the context "
-                f"of {self.service.model.name}, {self.service.model.context:,}. Shorten it; a "
-                'distribution with an end, such as "uniform 100 900", has no long tail.'
-            )
-        return step_times(
-            self.service,
-            running=self.scheduler.running_limit,
-            tokens=self.scheduler.tokens_per_step,
-            longest=longest,
-            prompt=self.requests.mean_prompt,
-            shortest=int(self.requests.prompt_tokens.min()),
-        )
-
-    @cached_property
-    def typical(self) -> Typical:
-        """One copy and a request of the mean lengths."""
-        asked = self.requests
-        return Typical(
-            self.times,
-            asked.mean_prompt,
-            asked.mean_output,
-            self.scheduler,
-            prefix=asked.mean_prefix,
-            alike=asked.alike,
-            call_time=self.of_software("call_time"),
-            tokenizing_time=self.of_software("tokenizing_time"),
-        )
 
 
 def one_arrival(given: Mapping[str, Any]) -> str:
@@ -150,8 +70,8 @@ def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[st
     """
     held: dict[str, float] = {}
     for _, run in runs:
-        for name, seconds in run.held.items():
-            held[name] = held.get(name, 0.0) + seconds
+        for name, waited in run.held.items():
+            held[name] = held.get(name, 0.0) + waited
     least = TENTH * first_token * sum(_answered(run) for _, run in runs)
     return sorted((name for name in held if held[name] >= least), key=lambda each: -held[each])
 
@@ -221,6 +141,92 @@ RESULTS = (
 )
 
 
+_WORDS = {
+    "time_to_first_token": "first token",
+    "time_per_output_token": "per token",
+    "request_latency": "last token",
+}
+
+
+def _lengths(loaded: LoadedService) -> str:
+    asked = loaded.requests
+    means = f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
+    return f"{means}{', ' if asked.lengths else ''}{asked.lengths}"
+
+
+def _program(loaded: LoadedService) -> str:
+    program = loaded.service.software
+    return f"{program.name} ({program.key})" if program else ""
+
+
+def _times_of(loaded: LoadedService) -> Pairs:
+    """Return a row for each time that there is: its mean, and percentiles."""
+    rows = []
+    for name, words in _WORDS.items():
+        if name in loaded.question.known:
+            parts = [(f"{name}_{key}", f"P{key[1:]} ") for key in PERCENTILES]
+            shares = (f"{label}{seconds(loaded.value(part))}" for part, label in parts)
+            rows.append((words, f"{seconds(loaded.value(name))} on average, {', '.join(shares)}"))
+    return rows + [("memory", words) for _, words in loaded.service.known.guessed_memory()]
+
+
+def _rates_of(loaded: LoadedService) -> Pairs:
+    """Return the rows of what the service did, and of what held requests back."""
+    value = loaded.value
+    running = (
+        f"{value('running_requests'):,.1f} on average, {value('waiting_requests'):,.1f} waiting, "
+        f"at work {value('server_use'):.0%} of the time"
+    )
+    answers = f"{value('request_rate'):.3g} requests/s, {value('output_throughput'):,.0f} token/s"
+    limits = [("" if at else "limit", words) for at, words in enumerate(loaded.held_back)]
+    return [("answers", answers), ("running", running), *limits]
+
+
+_FORM = Form(
+    lambda loaded: loaded.title,
+    (
+        Row("arrivals", lambda loaded: f"{loaded.requests.words}, {loaded.scheduler.name}"),
+        Row("requests", _lengths),
+        Row("program", _program),
+        Row("", lambda loaded: [*loaded.service.switches.words().items()]),
+        Row("", noted),
+        Row("", _times_of),
+        Row(
+            "",
+            lambda loaded: [("memory", each) for _, each in loaded.service.known.guessed_memory()],
+        ),
+        Row("", _rates_of),
+        Row("queue", lambda loaded: loaded.queueing),
+        Row(
+            "stopped",
+            lambda loaded: (
+                f"{loaded.stopped:,} times, since the cache was full" if loaded.stopped else ""
+            ),
+        ),
+        Row("saturates", lambda loaded: f"at {loaded.value('saturation_rate'):.3g} requests/s"),
+        Row("closed form", lambda loaded: loaded.steady.line() if loaded.steady else ""),
+    ),
+    inputs={
+        "model": lambda loaded: loaded.service.model.name,
+        "hardware": lambda loaded: loaded.service.hardware_name,
+        "estimate": lambda loaded: loaded.service.estimate,
+        "formats": lambda loaded: loaded.service.formats.name,
+        "scheduler": lambda loaded: loaded.scheduler.key,
+        "running_limit": lambda loaded: loaded.scheduler.running_limit,
+        "tokens_per_step": lambda loaded: loaded.scheduler.tokens_per_step,
+        "software": lambda loaded: getattr(loaded.service.software, "key", ""),
+        "arrivals": lambda loaded: loaded.requests.words,
+        "lengths": lambda loaded: loaded.requests.lengths,
+        "prompt_tokens": lambda loaded: {"mean": loaded.requests.mean_prompt, "unit": "token"},
+        "output_tokens": lambda loaded: {"mean": loaded.requests.mean_output, "unit": "token"},
+        "switched_on": lambda loaded: loaded.service.switches.words() or "",
+        "closed_form": lambda loaded: loaded.steady.to_dict() if loaded.steady else None,
+    },
+    label=14,
+    width=120,
+)
+
+
 class LoadedService(Answer):
     """The answer for a service under load: times of its users, rates, where it saturates.
 
@@ -234,21 +240,86 @@ class LoadedService(Answer):
     """
 
     noun, variable, first = "loaded service", "loaded", "time_to_first_token"
-    reported = RESULTS
+    form = _FORM
 
-    def __init__(self, loaded: Loaded) -> None:
-        super().__init__()
-        self.loaded = loaded
+    def __init__(
+        self,
+        service: Service,
+        requests: Requests,
+        scheduler: Scheduler,
+        rate: float | None = None,
+    ) -> None:
+        super().__init__(service)
+        self.service, self.requests, self.scheduler = service, requests, scheduler
+        # Requests per second, or None where they don't come at a rate.
+        self.rate = rate
         # Refuses a rate beyond saturation before any step is taken.
-        self.steady = Steady(loaded) if loaded.rate or loaded.requests.users else None
+        self.steady = self._closed_forms() if rate or requests.users else None
+
+    def _closed_forms(self) -> Steady | None:
+        return Steady(self)
+
+    @property
+    def copies(self) -> int:
+        """Schedulers that share the requests: copies, and batches in flight in a pipeline."""
+        parallelism = self.service.parallelism
+        return parallelism.data * parallelism.pipeline
+
+    def of_software(self, name: str) -> float:
+        """Return what the program adds to the way of a request, 0 if no program is asked of."""
+        made_by = self.service.software
+        return made_by.value(name) if made_by else 0.0
+
+    def paths(self, requests: Requests) -> list[float]:
+        """Return how long each of some requests is on its way to the scheduler, in s."""
+        call, token = self.of_software("call_time"), self.of_software("tokenizing_time")
+        found: list[float] = path_time(call, requests.prompt_tokens, token).tolist()
+        return found
+
+    @cached_property
+    def times(self) -> StepTimes:
+        """How long steps take."""
+        whole = self.requests.prompt_tokens + self.requests.output_tokens
+        longest, model = int(whole.max()), self.service.model
+        if longest > model.context:
+            raise InvalidValueError(
+                f"a request of {longest:,} tokens (prompt and output) is longer than the context "
+                f"of {model.name}, {model.context:,}. Shorten it; a distribution with an end, "
+                'such as "uniform 100 900", has no long tail.'
+            )
+        return step_times(
+            self.service,
+            running=self.scheduler.running_limit,
+            tokens=self.scheduler.tokens_per_step,
+            longest=longest,
+            prompt=self.requests.mean_prompt,
+            shortest=int(self.requests.prompt_tokens.min()),
+        )
+
+    @cached_property
+    def typical(self) -> Typical:
+        """One copy and a request of the mean lengths."""
+        return self._typical(Typical, prefix=self.requests.mean_prefix)
+
+    def _typical(self, kind: type[Typical], **changed: Any) -> Typical:
+        asked = self.requests
+        return kind(
+            self.times,
+            asked.mean_prompt,
+            asked.mean_output,
+            self.scheduler,
+            alike=asked.alike,
+            call_time=self.of_software("call_time"),
+            tokenizing_time=self.of_software("tokenizing_time"),
+            **changed,
+        )
 
     @cached_property
     def runs(self) -> list[tuple[Requests, Run]]:
         """What each copy was sent, and what it did."""
-        loaded, copies = self.loaded, self.loaded.copies
-        parts = [loaded.requests.part(index, copies) for index in range(copies)]
+        parts = [self.requests.part(index, self.copies) for index in range(self.copies)]
         return [
-            (each, simulate(each, loaded.times, loaded.scheduler, loaded.paths(each)))
+            (each, simulate(each, self.times, self.scheduler, self.paths(each)))
             for each in parts
             if len(each)
         ]
@@ -284,7 +355,7 @@ class LoadedService(Answer):
     @property
     def held_back(self) -> tuple[str, ...]:
         """Each limit that holds requests back, in words, the one that does so longest first."""
-        rule, typical = self.loaded.scheduler, self.loaded.typical
+        rule, typical = self.scheduler, self.typical
         held = binding(self.runs, self.value("time_to_first_token"))
         steps = typical.steps_of_a_prompt(0.0)
         long = steps > 1 and "tokens_per_step" in (*rule.limited, *held)
@@ -316,21 +387,22 @@ class LoadedService(Answer):
     @cached_property
     def question(self) -> Question:
         """What was found: each result with the run that it comes from."""
-        loaded, runs = self.loaded, self.runs
-        found = results(runs)
-        many = loaded.requests.followed or len(loaded.requests)
-        words = (
-            f"a simulation of {many:,} requests on {loaded.scheduler.name}'s "
-            f"scheduler ({loaded.scheduler.source}), "
-            f"{sum(run.steps for _, run in runs):,} steps"
-        )
-        known = Known().add(words, **found)
-        most = loaded.typical.saturating()
-        known.add("closed form, all copies", saturation_rate=_saturation(most, loaded.copies))
-        return Question(known, (), self._labels)
+        known = Known().add(self._simulated, **results(self.runs))
+        return Question(known.joined(self._saturation), (), self.service.labels)
 
-    def _labels(self) -> dict[str, str]:
-        return {**self.loaded.service.labels}
+    @property
+    def _simulated(self) -> str:
+        many = self.requests.followed or len(self.requests)
+        return (
+            f"a simulation of {many:,} requests on {self.scheduler.name}'s "
+            f"scheduler ({self.scheduler.source}), "
+            f"{sum(run.steps for _, run in self.runs):,} steps"
+        )
+
+    @property
+    def _saturation(self) -> Known:
+        most = float(self.typical.saturating().value("saturation_rate"))
+        return Known().add("closed form, all copies", saturation_rate=most * self.copies)
 
     @property
     def names(self) -> Collection[str]:
@@ -345,12 +417,10 @@ class LoadedService(Answer):
             )
         return super()._asked(name)
 
-    def _reported(self) -> tuple[str, ...]:
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The results that JSON has."""
         return tuple(name for name in RESULTS if name in self.question.known)
-
-    def _entry(self, name: str) -> Any:
-        """Return a result for JSON."""
-        return {"value": plain(self.value(name)), "unit": term(name).unit}
 
     time_to_first_token = result("Mean time from a request's arrival to its first token.")
     time_to_first_token_p50 = result("Its median.")
@@ -373,108 +443,21 @@ class LoadedService(Answer):
     saturation_rate = count("Requests per second from which on the queue grows without end.")
 
     @property
-    def loans(self) -> tuple[Loan, ...]:
-        """Constants of a calibrated answer that were measured on other devices, and on which."""
-        return self.loaded.service.loans
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """What nobody asked for, and changes the answer by a tenth, in words."""
-        asked, service = self.loaded.requests, self.loaded.service
-        longest = float((asked.prompt_tokens + asked.output_tokens).max())
-        found = (*service.assumptions, *of_context(service.model, longest))
+        longest = float((self.requests.prompt_tokens + self.requests.output_tokens).max())
+        found = (*self.service.assumptions, *of_context(self.service.model, longest))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def title(self) -> str:
+        """What is asked how it does, in words."""
+        return self.service.title
 
     @property
     def about(self) -> str:
         """What this is the answer to, in words."""
-        loaded = self.loaded
-        service = loaded.service
-        return (
-            f"{service.model.name} on {service.hardware_name}, {service.formats.name}, "
-            f"{service.estimate}: {loaded.requests.words}, {loaded.scheduler.name}"
-        )
-
-    def _inputs(self) -> Mapping[str, Any]:
-        loaded, service = self.loaded, self.loaded.service
-        requests = loaded.requests
-        return {
-            "model": service.model.name,
-            "hardware": service.hardware_name,
-            "estimate": service.estimate,
-            "formats": service.formats.name,
-            "scheduler": loaded.scheduler.key,
-            "running_limit": loaded.scheduler.running_limit,
-            "tokens_per_step": loaded.scheduler.tokens_per_step,
-            **({"software": service.software.key} if service.software else {}),
-            "arrivals": requests.words,
-            **({"lengths": requests.lengths} if requests.lengths else {}),
-            "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
-            "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
-            **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
-            "closed_form": self.steady.to_dict() if self.steady else None,
-        }
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        rows = [(words, self._spread(name)) for name, words in _WORDS.items() if self._has(name)]
-        asked = self.loaded.requests
-        lengths = (
-            f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
-            f"{', ' if asked.lengths else ''}{asked.lengths}"
-        )
-        title, _, arrivals = self.about.partition(": ")
-        rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
-        service = self.loaded.service
-        rows += [("memory", words) for _, words in service.known.guessed_memory()]
-        rows[2:2] = [*service.switches.words().items(), *self.noted()]
-        if service.software:
-            rows.insert(2, ("program", f"{service.software.name} ({service.software.key})"))
-        rows.append(
-            (
-                "answers",
-                (
-                    f"{self.value('request_rate'):.3g} requests/s, "
-                    f"{self.value('output_throughput'):,.0f} token/s"
-                ),
-            )
-        )
-        rows.append(
-            (
-                "running",
-                (
-                    f"{self.value('running_requests'):,.1f} on average, "
-                    f"{self.value('waiting_requests'):,.1f} waiting, at work "
-                    f"{self.value('server_use'):.0%} of the time"
-                ),
-            )
-        )
-        rows += [("" if at else "limit", words) for at, words in enumerate(self.held_back)]
-        if self.queueing:
-            rows.append(("queue", self.queueing))
-        if self.stopped:
-            rows.append(("stopped", f"{self.stopped:,} times, since the cache was full"))
-        rows.append(("saturates", f"at {self.value('saturation_rate'):.3g} requests/s"))
-        if self.steady:
-            rows.append(("closed form", self.steady.line()))
-        return Report(title, rows, label=14, width=120)
-
-    def _has(self, name: str) -> bool:
-        return name in self.question.known
-
-    def _spread(self, name: str) -> str:
-        mean = text(float(self.value(name)), "s")
-        shares = (
-            f"P{key[1:]} {text(float(self.value(f'{name}_{key}')), 's')}" for key in PERCENTILES
-        )
-        return f"{mean} on average, {', '.join(shares)}"
-
-
-_WORDS = {
-    "time_to_first_token": "first token",
-    "time_per_output_token": "per token",
-    "request_latency": "last token",
-}
+        return f"{self.title}: {self.requests.words}, {self.scheduler.name}"
 
 
 # What may hold requests back, in words: a limit of the scheduler, and whose it is.
@@ -483,7 +466,3 @@ _LIMITS = {
     "tokens_per_step": ("a step of a copy works on {} tokens at most, {} (tokens_per_step)"),
     "cache": "the cache has no room for more requests at one time",
 }
-
-
-def _saturation(most: Question, copies: int) -> float:
-    return float(most.value("saturation_rate")) * copies

@@ -13,7 +13,7 @@ from typing import Any
 from mlsim.equations import Equation, arrivals, arrivals as physics, equations_of, plan
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.kernel_constants import Loan
-from mlsim.solvers.arrivals.loaded import RESULTS, Loaded, LoadedService, results
+from mlsim.solvers.arrivals.loaded import LoadedService
 from mlsim.solvers.arrivals.simulate import Prompt, Run, Server
 from mlsim.solvers.arrivals.steady import OBSERVED, Steady, Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, chunk_time, step_times
@@ -390,7 +390,7 @@ _STEADY = (
     *("split_first_token", "prompt_wait", "time_per_output_token", "token_interval"),
     *("request_latency", "running_requests"),
 )
-_RATES = ("prefill_rate", "transfer_rate", "decode_rate", "split_rate")
+_RATES = ("prefill_rate", "transfer_rate", "decode_rate")
 # Of the pools what one batch of prompts after another comes to, and of arrivals what a prompt
 # adds to the steps of others.
 _LEFT_OUT = ("decode_rate", "serial_transfer_time", "layered_transfer_time")
@@ -413,30 +413,90 @@ class _Decoding(Typical):
         return 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class SplitLoaded(Loaded):
-    """A question about two pools under load; `service` is that of the pool that decodes."""
+class SplitLoadedService(LoadedService):
+    """The answer for two pools under load: as `LoadedService`, for both together.
 
-    pools: Pools | None = None
+    Prompts wait in one line for the next copy that is free, which takes as many as its step has
+    room for. The links are taken to be free of other steps' caches.
+    `steady` has the closed forms of arrivals at random.
+
+    >>> from mlsim import Engine
+    >>> from mlsim.systems import PrefillPool
+    >>> loaded = Engine.load(
+    ...     model="Llama3_8B", hardware="HGX_H100", rate=5, prompt_tokens=2048,
+    ...     prefill=PrefillPool(),
+    ... )
+    >>> loaded.time_to_first_token < loaded.time_to_first_token_p90
+    True
+    """
+
+    noun = "loaded service in two pools"
+
+    def __init__(
+        self, pools: Pools, requests: Requests, scheduler: Scheduler, rate: float | None = None
+    ) -> None:
+        self.pools = pools
+        super().__init__(pools.decode, requests, scheduler, rate)
 
     @property
-    def both(self) -> Pools:
-        """The two pools."""
-        assert self.pools is not None
-        return self.pools
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants that were measured on other devices, of either pool."""
+        return farthest((*self.pools.prefill.loans, *super().loans))
+
+    def _closed_forms(self) -> Steady | None:
+        if not self.rate:
+            return None
+        most = self.rate_of("split_rate")
+        if self.rate >= most:
+            parts = {name: self.rate_of(name) for name in _RATES}
+            least = min(parts, key=lambda name: parts[name]).removesuffix("_rate")
+            advice = {
+                "prefill": "more copies in PrefillPool(copies=...)",
+                "transfer": "a faster link between the pools",
+                "decode": "more copies (data_parallel)",
+            }[least]
+            raise InvalidValueError(
+                f"{self.rate:g} requests/s are more than both pools can serve: {least} saturates "
+                f"at {most:.3g}/s, so the queue would grow without end. Use {advice}, a lower "
+                "rate, or burst= to see how long a queue takes."
+            )
+        return SplitSteady(self)
+
+    @cached_property
+    def runs(self) -> list[tuple[Requests, Run]]:
+        """What each copy that decodes was sent, and what it did."""
+        return in_tandem(
+            self.requests, self.times, self.scheduler, self.station, copies=self.copies
+        )
+
+    @property
+    def _simulated(self) -> str:
+        return (
+            f"a simulation of {len(self.requests):,} requests, read by {self.readers} and "
+            f"decoded by {self.scheduler.name}'s scheduler ({self.scheduler.source})"
+        )
+
+    @property
+    def _saturation(self) -> Known:
+        return Known().add("closed form, both pools", saturation_rate=self.rate_of("split_rate"))
+
+    @property
+    def title(self) -> str:
+        """What is asked how it does, in words."""
+        return self.pools.title
 
     @property
     def readers(self) -> int:
         """Steps that read prompts at one time: on each copy, and in each stage of a pipeline."""
-        layout = self.both.prefill.parallelism
-        return self.both.pool.copies * layout.data * layout.pipeline
+        layout = self.pools.prefill.parallelism
+        return self.pools.pool.copies * layout.data * layout.pipeline
 
     @cached_property
     def reading(self) -> Reading:
         """One copy that reads these prompts."""
-        rule = self.scheduler.on(self.both.prefill.device)
+        rule = self.scheduler.on(self.pools.prefill.device)
         times = step_times(
-            self.both.prefill,
+            self.pools.prefill,
             running=rule.running_limit,
             tokens=rule.tokens_per_step,
             longest=int(self.requests.prompt_tokens.max()),
@@ -447,17 +507,7 @@ class SplitLoaded(Loaded):
     @cached_property
     def typical(self) -> Typical:
         """One copy that decodes, and a request of the mean lengths."""
-        asked = self.requests
-        return _Decoding(
-            self.times,
-            asked.mean_prompt,
-            asked.mean_output,
-            self.scheduler,
-            shared=False,
-            alike=asked.alike,
-            call_time=self.of_software("call_time"),
-            tokenizing_time=self.of_software("tokenizing_time"),
-        )
+        return self._typical(_Decoding, shared=False)
 
     @property
     def station(self) -> Station:
@@ -478,19 +528,19 @@ class SplitLoaded(Loaded):
         import numpy as np
 
         lengths = self.reading.lengths
-        known = self.both.known
+        known = self.pools.known
         size = transfer_bytes(replace(self.service, prompt_tokens=lengths, batch_size=1.0))
         known.add("the caches of prompts", transfer_bytes=size, prefill_batch=1.0)
         known.add("prompts of these lengths", time_to_first_token=self.reading.alone)
         wanted = "exposed_transfer_time"
-        sent = plan(self.both.equations, known, (wanted,)).run(dict(known))[wanted]
+        sent = plan(self.pools.equations, known, (wanted,)).run(dict(known))[wanted]
         return self.reading.by_prompt(np.broadcast_to(sent, lengths.shape))
 
     @cached_property
     def known(self) -> Known:
         """What the closed forms need of both pools, whatever the rate."""
         reading = self.reading
-        found = self.both.known.joined(reading.known)
+        found = self.pools.known.joined(reading.known)
         sent = [self.sending(float(each)) for each in self.requests.prompt_tokens]
         words = "mean of the requests' prompts"
         found.add("prompts that are read at one time", prefill_copies=float(self.readers))
@@ -518,96 +568,12 @@ class SplitLoaded(Loaded):
         return (*own, *(each for each in rest if each.name not in _OF_ONE_POOL))
 
 
-class SplitLoadedService(LoadedService):
-    """The answer for two pools under load: as `LoadedService`, for both together.
-
-    Prompts wait in one line for the next copy that is free, which takes as many as its step has
-    room for. The links are taken to be free of other steps' caches.
-    `steady` has the closed forms of arrivals at random.
-
-    >>> from mlsim import Engine
-    >>> from mlsim.systems import PrefillPool
-    >>> loaded = Engine.load(
-    ...     model="Llama3_8B", hardware="HGX_H100", rate=5, prompt_tokens=2048,
-    ...     prefill=PrefillPool(),
-    ... )
-    >>> loaded.time_to_first_token < loaded.time_to_first_token_p90
-    True
-    """
-
-    noun = "loaded service in two pools"
-    loaded: SplitLoaded
-
-    def __init__(self, loaded: SplitLoaded) -> None:
-        # Refuses a rate beyond saturation before any step is taken.
-        self._check_rate(loaded)
-        super().__init__(loaded)
-        self.steady = SplitSteady(loaded) if loaded.rate else None
-
-    @property
-    def loans(self) -> tuple[Loan, ...]:
-        """Constants that were measured on other devices, of either pool."""
-        return farthest((*self.loaded.both.prefill.loans, *super().loans))
-
-    def _check_rate(self, loaded: SplitLoaded) -> None:
-        most = loaded.rate_of("split_rate")
-        if loaded.rate and loaded.rate >= most:
-            parts = {name: loaded.rate_of(name) for name in _RATES[:3]}
-            least = min(parts, key=lambda name: parts[name]).removesuffix("_rate")
-            advice = {
-                "prefill": "more copies in PrefillPool(copies=...)",
-                "transfer": "a faster link between the pools",
-                "decode": "more copies (data_parallel)",
-            }[least]
-            raise InvalidValueError(
-                f"{loaded.rate:g} requests/s are more than both pools can serve: {least} saturates "
-                f"at {most:.3g}/s, so the queue would grow without end. Use {advice}, a lower "
-                "rate, or burst= to see how long a queue takes."
-            )
-
-    @cached_property
-    def runs(self) -> list[tuple[Requests, Run]]:
-        """What each copy that decodes was sent, and what it did."""
-        loaded = self.loaded
-        return in_tandem(
-            loaded.requests,
-            loaded.times,
-            loaded.scheduler,
-            loaded.station,
-            copies=loaded.copies,
-        )
-
-    @cached_property
-    def question(self) -> Question:
-        """What was found: each result with the run that it comes from."""
-        loaded, found = self.loaded, results(self.runs)
-        words = (
-            f"a simulation of {len(loaded.requests):,} requests, read by {loaded.readers} and "
-            f"decoded by {loaded.scheduler.name}'s scheduler ({loaded.scheduler.source})"
-        )
-        known = Known().add(words, **found)
-        known.add("closed form, both pools", saturation_rate=loaded.rate_of("split_rate"))
-        return Question(known, (), self._labels)
-
-    def _reported(self) -> tuple[str, ...]:
-        return tuple(name for name in RESULTS if name in self.question.known)
-
-    @property
-    def about(self) -> str:
-        """What this is the answer to, in words."""
-        loaded, service = self.loaded, self.loaded.service
-        return (
-            f"{service.model.name}, {loaded.both.name}, {service.formats.name}, "
-            f"{service.estimate}: {loaded.requests.words}, {loaded.scheduler.name}"
-        )
-
-
 class SplitSteady(Steady):
     """What the closed forms say of two pools under the same load."""
 
-    loaded: SplitLoaded
+    loaded: SplitLoadedService
 
-    def __init__(self, loaded: SplitLoaded) -> None:
+    def __init__(self, loaded: SplitLoadedService) -> None:
         super().__init__(loaded)
         pool = loaded.reading.at_rate(float(loaded.rate or 0.0), float(loaded.readers))
         self._known = self._known.joined(loaded.known).joined(pool)

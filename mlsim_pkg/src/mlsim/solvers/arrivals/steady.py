@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
 from mlsim.equations.arrivals import users_rate
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Report
+from mlsim.solvers.answer import Answer, Form, Pairs, Row
 from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes, between, chunk_time
 from mlsim.solvers.question import Known, Question
 from mlsim.systems.schedulers import Scheduler
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from mlsim.solvers.arrivals.loaded import Loaded
+    from mlsim.solvers.arrivals.loaded import LoadedService
 
 # What counts what a run has seen.
 OBSERVED = ("observed_running_requests",)
@@ -315,10 +315,23 @@ _AT_RATE = (
 _OF_USERS = ("token_interval", "burst_first_token")
 
 
+def _rows(steady: Steady) -> Pairs:
+    names = steady.reported
+    return [(each.replace("_", " "), term(each).text(float(steady.value(each)))) for each in names]
+
+
 class Steady(Answer):
     """What the closed forms say of the same load, each with its derivation."""
 
     noun, variable = "closed form", "loaded.steady"
+    form = Form(
+        rows=(Row("", _rows),),
+        inputs={
+            "copies": lambda steady: steady.loaded.copies,
+            "left_out": lambda steady: steady.left_out or "",
+        },
+        label=20,
+    )
 
     steady_first_token = result("Mean time to the first token, no queue counted.")
     token_interval = result("Mean time between two tokens of a request.")
@@ -329,7 +342,7 @@ class Steady(Answer):
     burst_first_token = result("Time to the first token where all users ask at once.")
     full_prompt_time = result("Time that a prompt adds to the steps of a full service.")
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: LoadedService) -> None:
         super().__init__()
         self.loaded = loaded
         # Whether requests come at a rate: one that is given, or that of users who think.
@@ -395,7 +408,9 @@ class Steady(Answer):
         """What can be asked for by name; of one copy, where there are several."""
         return (*self._results, *self._known)
 
-    def _reported(self) -> tuple[str, ...]:
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The results that JSON has."""
         return self._results
 
     def _asked(self, name: str) -> tuple[Question, str]:
@@ -405,12 +420,6 @@ class Steady(Answer):
                 "has its result."
             )
         return super()._asked(name)
-
-    def _inputs(self) -> Mapping[str, Any]:
-        return {
-            "copies": self.loaded.copies,
-            **({"left_out": self.left_out} if self.left_out else {}),
-        }
 
     @property
     def about(self) -> str:
@@ -435,14 +444,6 @@ class Steady(Answer):
             names = [each for each in _STEADY if self.left_out.get(each) == why]
             found.append(f"none of {', '.join(_STEADY[each] for each in names)}: {why}")
         return "; ".join(found)
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        rows = [
-            (name.replace("_", " "), term(name).text(float(self.value(name))))
-            for name in self._results
-        ]
-        return Report(self.about, rows, label=20)
 
 
 _STEADY = {

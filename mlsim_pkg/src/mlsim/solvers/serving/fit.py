@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
@@ -15,13 +15,14 @@ from mlsim.solvers.serving.checks import service
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.steps import step_question
-from mlsim.systems import System
 from mlsim.units import held, text
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.steps import Parallelism
 
 if TYPE_CHECKING:
     import pandas
+
+    from mlsim.systems import System
 
 
 # What a row says, and its unit ("" for what is no number).
@@ -46,74 +47,42 @@ _MOST_DEVICES = 1024
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is to fit where: a sequence of a model, on devices in a layout."""
-
-    model: Transformer
-    hardware: Device | System
-    prompt_tokens: Any
-    output_tokens: Any
-    parallelism: Parallelism
-    reserve: float
-
-    @property
-    def device(self) -> Device:
-        """The device, or each device of the system."""
-        return self.hardware.device if isinstance(self.hardware, System) else self.hardware
-
-    @property
-    def plain(self) -> Service:
-        """The service in 16 bits, for what does not depend on the format."""
-        return self.service(formats(_wide(self.device)))
-
-    def service(self, chosen: Formats) -> Service:
-        """Return the service of one sequence in these formats, checked."""
-        return service(
-            model=self.model,
-            hardware=self.hardware,
-            batch_size=1,
-            prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens,
-            formats=chosen,
-            parallelism=self.parallelism,
-            reserve=self.reserve,
-        )
-
-
 def question(
     *,
     model: Transformer,
     hardware: Device | System,
-    prompt_tokens: Any,
-    output_tokens: Any,
     parallelism: Parallelism,
     widest: bool,
-    reserve: float,
-) -> Question:
-    """Put a question together; the `widest` layout has as many devices as share a matrix there.
+    **request: Any,
+) -> Service:
+    """Return the service of one sequence in 16 bits, checked; formats are tried of it.
+
+    The `widest` layout has as many devices as share a matrix there.
 
     Raises
     ------
     MlsimError
         As `Engine.fit`.
     """
-    asked: dict[str, Any] = {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
-    for name, value in asked.items():
-        if hasattr(value, "__len__") and not isinstance(value, str):
-            raise InvalidValueError(f"{name} must be one number, not {value!r}.")
+    for name in ("prompt_tokens", "output_tokens"):
+        if hasattr(request[name], "__len__") and not isinstance(request[name], str):
+            raise InvalidValueError(f"{name} must be one number, not {request[name]!r}.")
     if widest:
         parallelism = replace(parallelism, tensor=_widest(model, hardware, parallelism))
-    made = Question(
-        model=model, hardware=hardware, parallelism=parallelism, reserve=reserve, **asked
+    device = hardware if isinstance(hardware, Device) else hardware.device
+    return service(
+        model=model,
+        hardware=hardware,
+        batch_size=1,
+        formats=formats(_wide(device)),
+        parallelism=parallelism,
+        **request,
     )
-    made.plain  # noqa: B018  (refuses what can't be, whatever the format)
-    return made
 
 
 def _widest(model: Transformer, hardware: Device | System, parallelism: Parallelism) -> int:
     """Return the most devices that can share each matrix; 1 if none can, or nobody may."""
-    there = hardware.devices if isinstance(hardware, System) else 1
+    there = 1 if isinstance(hardware, Device) else hardware.devices
     stages = parallelism.pipeline
     if not isinstance(stages, int) or stages < 1:
         return 1  # refused later, in words
@@ -130,7 +99,7 @@ def _sizes(model: Transformer, parallelism: Parallelism, tried: Sequence[int]) -
         yield size
 
 
-def rows(question: Question, precision: Any = None) -> list[Row]:
+def rows(asked: Service, precision: Any = None) -> list[Row]:
     """Return a row for each number format: those given, or all sensible ones.
 
     Raises
@@ -139,33 +108,39 @@ def rows(question: Question, precision: Any = None) -> list[Row]:
         If a format that was given can't be.
     """
     if precision is None:
-        chosen = list(_sensible(question))
+        chosen = list(_sensible(asked))
     else:
         given = list(precision) if isinstance(precision, (list, tuple)) else [precision]
         if not given:
             raise InvalidValueError("precision is an empty list; give at least one.")
         chosen = [(str(getattr(each, "name", each)), formats(each)) for each in given]
-    return [_row(question, label, each) for label, each in chosen]
+    return [_row(asked, label, each) for label, each in chosen]
 
 
-def _row(question: Question, label: str, chosen: Formats) -> Row:
+def _in(asked: Service, chosen: Formats) -> Service:
+    """Return the service in other formats; refuses those that the device does not have."""
+    found = replace(asked, formats=chosen)
+    _ = found.base
+    return found
+
+
+def _row(asked: Service, label: str, chosen: Formats) -> Row:
     row: Row = {
         **dict.fromkeys(COLUMNS),
         "precision": label,
         "weights": chosen.weights.name,
         "activations": chosen.activations.name,
         "kv_cache": chosen.kv_cache.name,
-        "tensor_parallel": question.parallelism.tensor,
+        "tensor_parallel": asked.parallelism.tensor,
         "feasible": False,
         "reason": "",
     }
     try:
-        asked = question.service(chosen)
-        serving = Serving(asked)
+        serving = Serving(_in(asked, chosen))
     except UnsupportedPrecisionError as error:
         return {**row, "reason": str(error)}
     row["weight_memory"] = float(serving.value("weight_memory"))
-    decoder = question.model.decoder
+    decoder = asked.model.decoder
     if decoder:  # an encoder keeps nothing of a sequence that would limit either
         row["largest_batch"] = int(serving.value("largest_batch"))
         row["longest_context"] = serving.longest_context
@@ -175,7 +150,8 @@ def _row(question: Question, label: str, chosen: Formats) -> Row:
     row["time_to_first_token"] = float(serving.value("time_to_first_token"))
     if decoder:
         row["time_per_output_token"] = float(serving.value("time_per_output_token"))
-        full = replace(asked, batch_size=float(max(serving.value("largest_batch"), 1)))
+        most = float(max(serving.value("largest_batch"), 1))
+        full = replace(serving.service, batch_size=most)
         row["tokens_per_second"] = Serving(full, check_memory=False).value("decode_throughput")
     return row
 
@@ -216,30 +192,30 @@ def _wide(device: Device) -> str:
     return next((each for each in ("bf16", "fp16", "fp32") if each in known), known[0])
 
 
-def _sensible(question: Question) -> Iterator[tuple[str, Formats]]:
+def _sensible(asked: Service) -> Iterator[tuple[str, Formats]]:
     """Yield the formats worth trying that the device can compute in, widest first.
 
     Keys and values are in 16 bits; in 8 as well where it is they that keep a
     sequence from the model's full context.
     """
-    device = question.device
-    released = question.model.released
+    device = asked.device
+    released = asked.model.released
     first = formats(None, device=device, released=released) if released else None
     if first and _computes(first, device):
         kept = first.weights.name if first.weights.name in PRECISIONS else first.weights.computes_as
         yield f"{kept}, as released", first
-    for weights, activations in _pairs(question):
+    for weights, activations in _pairs(asked):
         wide = find(_wide(device))
         chosen = Formats(find(weights).as_weights, find(activations), wide)
         if chosen == first or not _computes(chosen, device):
             continue
         yield _label(chosen), chosen
-        if wide.bits != WIDE or not question.model.decoder:
+        if wide.bits != WIDE or not asked.model.decoder:
             continue
         narrow = "int8" if activations == "int8" or "fp8" not in device.compute.figures else "fp8"
         smaller = replace(chosen, kv_cache=find(narrow))
-        reach = Serving(question.service(chosen)).longest_context
-        if 0 < reach < question.model.context:
+        reach = Serving(_in(asked, chosen)).longest_context
+        if 0 < reach < asked.model.context:
             yield _label(smaller), smaller
 
 
@@ -252,16 +228,16 @@ def _computes(chosen: Formats, device: Device) -> bool:
     return True
 
 
-def _pairs(question: Question) -> Iterator[tuple[str, str]]:
+def _pairs(asked: Service) -> Iterator[tuple[str, str]]:
     """Yield formats of weights and activations."""
-    wide = _wide(question.device)
+    wide = _wide(asked.device)
     yield wide, wide
     yield "fp8", "fp8"
     yield "int8", "int8"
     if find(wide).bits == WIDE:
         yield "int8", wide
         # A model of which only the experts are quantised was released in MXFP4.
-        yield ("mxfp4" if question.model.quantised == "experts" else "int4"), wide
+        yield ("mxfp4" if asked.model.quantised == "experts" else "int4"), wide
     yield "nvfp4", "nvfp4"
 
 
@@ -288,19 +264,18 @@ _HEADS = {
 }
 
 
-def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
-    """Return the question and its rows for JSON: numbers as {"value": ..., "unit": ...}."""
-    asked = question.plain
+def as_dict(asked: Service, rows: list[Row]) -> dict[str, Any]:
+    """Return what was asked and its rows for JSON: numbers as {"value": ..., "unit": ...}."""
     layout = asked.parallelism
     return {
-        "model": question.model.name,
+        "model": asked.model.name,
         "hardware": asked.hardware_name,
         "layout": {
             "tensor_parallel": layout.tensor,
             "pipeline_parallel": layout.pipeline,
             "expert_parallel": layout.expert,
         },
-        "reserve": question.reserve,
+        "reserve": asked.reserve_share,
         "prompt_tokens": {"value": asked.prompt_tokens, "unit": "token/sample"},
         "output_tokens": {"value": asked.output_tokens, "unit": "token/sample"},
         "rows": [
@@ -310,11 +285,11 @@ def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
             }
             for row in rows
         ],
-        **({"assumptions": told} if (told := assumptions(question, rows)) else {}),
+        **({"assumptions": told} if (told := assumptions(asked, rows)) else {}),
     }
 
 
-def assumptions(question: Question, rows: list[Row]) -> list[str]:
+def assumptions(asked: Service, rows: list[Row]) -> list[str]:
     """Return what nobody asked for, and changes what fits by a tenth, in words."""
     labels = [row["precision"] for row in rows]
     # Where a wider cache stands beside it, the table says so itself.
@@ -325,8 +300,8 @@ def assumptions(question: Question, rows: list[Row]) -> list[str]:
         and not any(label.startswith(f"{row['precision']}, KV") for label in labels)
     ]
     longest = max((row["longest_context"] or 0 for row in rows), default=0)
-    found = [*of_device(question.device), *of_context(question.model, longest)]
-    if question.model.decoder:
+    found = [*of_device(asked.device), *of_context(asked.model, longest)]
+    if asked.model.decoder:
         told = (formats(each).cache_follows for each in dict.fromkeys(named))
         found.extend(words for words in told if words)
     return found
@@ -349,19 +324,19 @@ def as_table(rows: list[Row]) -> pandas.DataFrame:
     return table.astype(types)
 
 
-def as_text(question: Question, rows: list[Row]) -> str:
+def as_text(asked: Service, rows: list[Row]) -> str:
     """Return a table with a line for each format, and a last line with the verdict."""
-    asked, heads = question.plain, dict(_HEADS)
+    heads = dict(_HEADS)
     lengths = f"{asked.prompt_tokens:,.0f} prompt"
     note = "Times are those of one sequence, token/s that of the largest batch."
-    if question.model.decoder:
+    if asked.model.decoder:
         lengths += f" + {asked.output_tokens:,.0f} output"
     else:
         heads = {"weight_memory": "weights", "time_to_first_token": "one pass"}
         note = "The time is that of one text."
     title = (
-        f"{question.model.name} on {asked.hardware_name}, {lengths} tokens, "
-        f"{question.reserve:.0%} of memory reserved"
+        f"{asked.model.name} on {asked.hardware_name}, {lengths} tokens, "
+        f"{asked.reserve_share:.0%} of memory reserved"
     )
     cells = [["precision", *heads.values()]]
     cells += [[row["precision"], *(_cell(row, name) for name in heads)] for row in rows]
@@ -374,9 +349,9 @@ def as_text(question: Question, rows: list[Row]) -> str:
             padded[2:] = [f"no: {row['reason']}"]
         lines.append("  " + "  ".join(padded))
     notes = [note]
-    if question.model.released:
-        notes.append(f"As released: {question.model.released} ({question.model.released.where}).")
-    told = (*assumptions(question, rows), *(words for _, words in asked.known.guessed_memory()))
+    if asked.model.released:
+        notes.append(f"As released: {asked.model.released} ({asked.model.released.where}).")
+    told = (*assumptions(asked, rows), *(words for _, words in asked.known.guessed_memory()))
     notes += [f"{words[0].upper()}{words[1:]}." for words in told]
     return "\n".join([title, *lines, *notes, _verdict(rows)])
 

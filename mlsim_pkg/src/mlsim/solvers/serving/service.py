@@ -358,6 +358,11 @@ class Service(Suggesting):
         }
 
     @property
+    def title(self) -> str:
+        """Model, devices, formats and estimate in words."""
+        return f"{self.model.name} on {self.hardware_name}, {self.formats.name}, {self.estimate}"
+
+    @property
     def hardware_name(self) -> str:
         """The devices that are used, and the system that they are in."""
         count = self.parallelism.devices

@@ -17,8 +17,8 @@ from mlsim.solvers.answer import (
     NETWORK_BOUND,
     OVERHEAD_BOUND,
     Answer,
-    Report,
-    plain,
+    Form,
+    with_unit,
 )
 from mlsim.solvers.question import ARRAYS, Question
 from mlsim.solvers.serving.service import Service
@@ -35,7 +35,7 @@ from mlsim.solvers.serving.steps import (
     step_question,
     whole_question,
 )
-from mlsim.units import held, text
+from mlsim.units import held
 from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
@@ -216,32 +216,21 @@ class StepProfile(Answer):
             f"{service.formats.name}, {service.estimate}"
         )
 
-    def _inputs(self) -> Mapping[str, Any]:
-        service = self.service
-        return {
-            "phase": self.name,
-            "model": service.model.name,
-            "hardware": service.hardware_name,
-            "estimate": service.estimate,
-            "batch_size": {"value": plain(service.batch_size), "unit": "sample"},
-            "new_tokens": {"value": plain(self.new_tokens), "unit": "token/sample"},
-            "cached_tokens": {"value": plain(self.cached_tokens), "unit": "token/sample"},
-            "bottleneck": plain(self.bottleneck),
-            "causes": {cause: plain(share) for cause, share in self.causes.items()},
-        }
+    @property
+    def form(self) -> Form:  # type: ignore[override]
+        """How it is written out."""
+        from mlsim.solvers.serving.reports import STEP
 
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        self.one_point("report()")
-        shares = (f"{name} {share:.0%}" for name, share in self.shares.items() if share >= 0.005)
-        sizes = {"work": "total_flops", "traffic": "total_bytes"}
-        rows = [("latency", text(self.value("latency"), "s")), ("limits", ", ".join(shares))]
-        rows += [(words, term(n).text(self.value(n))) for words, n in sizes.items()]
-        return Report(self.about, rows)
+        return STEP
 
 
 PARTS = ("prefill", "decode", "speculation")
 _TIMES = frozenset(("time_to_first_token", *WHOLE))
+# Of memory, what JSON has.
+_SIZES = (
+    *("weight_memory", "cache_memory", "activation_memory", "memory_required", "memory_free"),
+    *("memory_capacity", "cache_bytes_per_token", "largest_batch"),
+)
 
 
 class Serving(Answer):
@@ -261,7 +250,7 @@ class Serving(Answer):
     shape: tuple[int, ...] = ()
 
     def __init__(self, service: Service, *, check_memory: bool = True) -> None:
-        super().__init__(check_memory=check_memory)
+        super().__init__(service, check_memory=check_memory)
         self.service = service
         self.shape = service.shape_with({})
         self._first_pass: dict[str, float] = {}
@@ -415,16 +404,6 @@ class Serving(Answer):
         )
         return Serving(point, check_memory=self._check_memory)
 
-    @property
-    def loans(self) -> tuple[Loan, ...]:
-        """Constants of a calibrated answer that were measured on other devices, and on which."""
-        return self.service.loans
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What nobody asked for, and changes the answer by a tenth, in words."""
-        return self.service.assumptions
-
     def causes_behind(self, name: str) -> Mapping[str, Any]:
         """Return what the time goes into that decides a result, as parts by cause."""
         first = name == "time_to_first_token" or not self.model.decoder
@@ -486,7 +465,7 @@ class Serving(Answer):
         """
         from mlsim.solvers.serving.reports import longest_context
 
-        return longest_context(self.service, self.prefill.value)
+        return longest_context(self.service, lambda asked: Serving(asked).feasible)
 
     @property
     def bottleneck(self) -> dict[str, Any]:
@@ -566,25 +545,22 @@ class Serving(Answer):
             f"{service.formats.name}, {service.estimate}"
         )
 
-    def _reported(self) -> tuple[str, ...]:
-        from mlsim.solvers.serving.reports import reported
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The results that JSON has; an encoder has one time."""
+        times = ("time_to_first_token", *WHOLE)
+        return (*(times if self.model.decoder else times[:1]), *_SIZES)
 
-        return reported(self)
+    @property
+    def form(self) -> Form:  # type: ignore[override]
+        """How it is written out."""
+        from mlsim.solvers.serving.reports import SERVING
 
-    def _inputs(self) -> Mapping[str, Any]:
-        from mlsim.solvers.serving.reports import inputs
-
-        return inputs(self)
+        return SERVING
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit; null for what can't be."""
         found = super().to_dict()
         if self.model.decoder:
-            found["longest_context"] = {"value": plain(self.longest_context), "unit": "token"}
+            found["longest_context"] = with_unit(self.longest_context, "token")
         return found
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        from mlsim.solvers.serving.reports import report
-
-        return report(self)

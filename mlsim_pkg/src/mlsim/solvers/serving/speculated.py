@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from mlsim.equations import switches as rounds
-from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Report, plain
+from mlsim.solvers.answer import Answer, Form, Pairs, Row, plain
 from mlsim.solvers.arrays import bisect, scan
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import Service
@@ -70,6 +69,13 @@ def checked_step(service: Service) -> tuple[Service, float]:
     return replace(service, switches=service.switches.checking()), float(speculation.checked)
 
 
+def _rows(speculated: Speculated) -> Pairs:
+    rate, batch = speculated.break_even_acceptance, speculated.break_even_batch
+    pays = "no acceptance" if rate is None else f"an acceptance of {rate:.2f}"
+    until = "at no batch that fits" if batch is None else f"up to a batch of {batch:,}"
+    return [("pays", f"from {pays} on at this batch; {until} at this acceptance")]
+
+
 class Speculated(Answer):
     """What speculation does for a service, in the middle of its output.
 
@@ -83,6 +89,18 @@ class Speculated(Answer):
 
     noun, variable, first = "speculation", "serving.speculation", "speculative_speedup"
     reported = RESULTS
+    form = Form(
+        rows=(*(Row(name.replace("_", " "), name) for name in RESULTS), Row("", _rows)),
+        inputs={
+            "draft": lambda each: each.draft.model.name if each.draft else None,
+            "draft_tokens": lambda each: each.speculation.tokens,
+            "acceptance": lambda each: each.speculation.acceptance,
+            "break_even_acceptance": lambda each: (
+                "" if each.shape else plain(each.break_even_acceptance)
+            ),
+        },
+        label=22,
+    )
 
     expected_tokens = count("Tokens that a round makes, on average.")
     speculative_speedup = count("How many times as fast tokens come with speculation.")
@@ -90,6 +108,7 @@ class Speculated(Answer):
     def __init__(self, service: Service, cached: Any) -> None:
         super().__init__()
         self.service, self.cached = service, cached
+        self.speculation, self.draft = service.switches.speculation, service.switches.draft
 
     @cached_property
     def question(self) -> Question:
@@ -156,30 +175,7 @@ class Speculated(Answer):
     @property
     def about(self) -> str:
         """What this is the answer to, in words."""
-        service = self.service
-        return f"speculation of {service.model.name}: {service.switches.speculation}"
-
-    def _inputs(self) -> Mapping[str, Any]:
-        speculation, draft = self.service.switches.speculation, self.service.switches.draft
-        assert speculation is not None
-        return {
-            "draft": draft.model.name if draft else None,
-            "draft_tokens": speculation.tokens,
-            "acceptance": speculation.acceptance,
-            **({} if self.shape else {"break_even_acceptance": plain(self.break_even_acceptance)}),
-        }
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        self.one_point("report()")
-        rows = [
-            (name.replace("_", " "), term(name).text(float(self.value(name)))) for name in RESULTS
-        ]
-        rate, batch = self.break_even_acceptance, self.break_even_batch
-        pays = "no acceptance" if rate is None else f"an acceptance of {rate:.2f}"
-        until = "at no batch that fits" if batch is None else f"up to a batch of {batch:,}"
-        rows.append(("pays", f"from {pays} on at this batch; {until} at this acceptance"))
-        return Report(self.about, rows, label=22)
+        return f"speculation of {self.service.model.name}: {self.speculation}"
 
 
 def _ones() -> Any:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from mlsim.equations import arrivals, equations_of
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware.kernel_constants import Loan
-from mlsim.solvers.answer import Report
+from mlsim.solvers.answer import Form, Pairs, Row
 from mlsim.solvers.calibrated import farthest
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Known, Origin, Question, recorded
@@ -78,6 +77,12 @@ class Pools:
         copies = f"{self.pool.copies} x " if self.pool.copies > 1 else ""
         reading, decoding = self.prefill.hardware_name, self.decode.hardware_name
         return f"prefill on {copies}{reading}, decode on {decoding}"
+
+    @property
+    def title(self) -> str:
+        """Model, pools, formats and estimate in words."""
+        service = self.decode
+        return f"{service.model.name}, {self.name}, {service.formats.name}, {service.estimate}"
 
 
 def transfer_bytes(service: Service) -> Any:
@@ -302,37 +307,21 @@ class SplitServing(Serving):
     @property
     def about(self) -> str:
         """What this is the answer to, in words."""
-        service = self.service
-        return (
-            f"{service.model.name}, {self.split.name}, {service.formats.name}, {service.estimate}"
-        )
+        return self.split.title
 
-    def _reported(self) -> tuple[str, ...]:
-        return (*super()._reported(), *SPLIT)
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The results that JSON has."""
+        return (*super().reported, *SPLIT)
 
-    def _inputs(self) -> Mapping[str, Any]:
-        pool = self.split.pool
-        return {
-            **super()._inputs(),
-            "prefill": {
-                "hardware": self.split.prefill.hardware_name,
-                "copies": pool.copies,
-                "batch_size": pool.batch_size,
-                "overlap": pool.overlap,
-            },
-        }
+    @property
+    def form(self) -> Form:  # type: ignore[override]
+        """How it is written out: as any service, with what both pools come to."""
+        return _form()
 
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        found = super().report()
-        if self.shape:
-            return replace(found, title=self.about)
-        rows = list(found.rows)
-        if self.shows_times:
-            rows += self._rows()
-        return replace(found, title=self.about, rows=rows)
+    def _both(self) -> Pairs:
+        """Return the rows of what both pools come to."""
 
-    def _rows(self) -> list[tuple[str, str]]:
         def said(name: str) -> str:
             return text(float(self.value(name)), "B" if name == "transfer_bytes" else "s")
 
@@ -354,3 +343,25 @@ class SplitServing(Serving):
             ("balance", f"{balance}; now {self.split.pool.copies}"),
             ("both pools", both),
         ]
+
+
+@cache
+def _form() -> Form:
+    from mlsim.solvers.serving.reports import SERVING
+
+    return replace(
+        SERVING,
+        title=None,
+        rows=(*SERVING.rows, Row("", SplitServing._both, timed=True)),
+        inputs={**SERVING.inputs, "prefill": _pool},
+    )
+
+
+def _pool(serving: SplitServing) -> dict[str, Any]:
+    pool = serving.split.pool
+    return {
+        "hardware": serving.split.prefill.hardware_name,
+        "copies": pool.copies,
+        "batch_size": pool.batch_size,
+        "overlap": pool.overlap,
+    }
