@@ -6,9 +6,8 @@ assert abs(peer.parameters / nano.parameters - 1) < 0.05
 
 # Counts that agree with what was published, and those made in another way.
 assert all(off(each) < 1 for each in rounded)
-indexers = newer.layers * newer.attention.indexer.parameters(
-    newer.hidden, newer.attention.query_rank
-)
+indexer = newer.attention.indexer.operators(newer.hidden, newer.attention.query_rank)
+indexers = newer.layers * sum(each.parameters for each in indexer)
 assert newer.parameter_count - indexers == older.parameter_count
 made_otherwise = ["Gemma3n_E2B", "Gemma3n_E4B", "GLM_4_5", "GLM_4_7", "GPT_J_6B"]
 assert [each.key for each in left] == made_otherwise

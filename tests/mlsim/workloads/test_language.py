@@ -202,7 +202,7 @@ def test_experts_by_hand() -> None:
     """
     experts = Experts(count=4, per_token=2, size=3, shared=1, dense_layers=1, router_bias=True)
     assert experts.parameters(4) == 200
-    assert experts.active_parameters(4) == 128
+    assert experts.idle_parameters(4) == 200 - 128
     model = tiny(experts=experts)
     # Of 340, the second layer's 72 go and 200 come.
     assert model.parameter_count == 340 - 72 + 200
@@ -252,7 +252,7 @@ def test_biases_of_experts_are_held_and_read() -> None:
     experts = Experts(count=4, per_token=2, size=3, bias=True)
     # 6 for the two branches, 4 for the output, four times.
     assert experts.parameters(4) == 4 * 36 + 16 + 4 * 10
-    assert experts.active_parameters(4) == 2 * 46 + 16
+    assert experts.idle_parameters(4) == experts.parameters(4) - (2 * 46 + 16)
     operators = by_name(tiny(experts=experts, feed_forward=None))
     assert operators["experts, up"].parameters_routed == 4 * (24 + 6)
     assert operators["experts, down"].parameters_routed == 4 * (12 + 4)

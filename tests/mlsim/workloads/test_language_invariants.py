@@ -124,7 +124,6 @@ def test_what_a_perfect_program_could_avoid() -> None:
     assert unquantised.link_elements == 0
     one = by_name(tiny())["feed-forward, up"]
     assert one.compulsory() == replace(one, token_elements=0)
-    assert one.renamed("other") == replace(one, name="other")
 
 
 # The context.

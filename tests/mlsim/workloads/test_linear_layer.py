@@ -83,9 +83,12 @@ def test_passes_by_hand() -> None:
     }
 
 
-def test_a_matrix_of_which_devices_hold_parts() -> None:
-    """7 x 5 weights and 5 of a bias on three: the largest share of each, rounded up."""
-    part = matrix("m", 7, 5, split=3, bias=5, elements=11, live=13)
-    assert (part.token_multiply_adds, part.outputs) == (12, 2)
-    assert (part.parameters, part.parameters_streamed, part.wide_parameters) == (14, 14, 2)
-    assert (part.token_elements, part.live_elements, part.kind) == (11, 13, "projection")
+def test_a_matrix_by_hand() -> None:
+    """7 x 5 weights and 5 of a bias; of a token 7 + 5 numbers move, with those added to 17."""
+    plain, adding = matrix("m", 7, 5, bias=5), matrix("m", 7, 5, adds=True)
+    assert (plain.token_multiply_adds, plain.outputs, plain.kind) == (35, 5, "projection")
+    assert (plain.parameters, plain.parameters_streamed, plain.wide_parameters) == (40, 40, 5)
+    assert (plain.token_elements, plain.live_elements) == (12, 12 + 7)
+    assert (adding.token_elements, adding.live_elements) == (17, 17)
+    said = matrix("m", 7, 5, elements=11, live=13)
+    assert (said.token_elements, said.live_elements) == (11, 13)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError, WrongKindError, check_whole, unknown_name
 from mlsim.precision import PRECISIONS
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.blocks import Attention, FeedForward, LatentAttention
 from mlsim.workloads.steps import Parallelism, StepOperator
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _targets(targets: Any) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Adapted:
     """A matrix with an adapter, on one device.
 
@@ -208,7 +209,8 @@ def adapted(
     ['up_proj', 'down_proj']
     """
     check_language(model, adapters)
-    there = {each.target for each in _matrices(model, Parallelism())}
+    whole = tuple(_matrices(model, Parallelism()))
+    there = {each.target for each in whole}
     chosen: set[str] = set()
     for name in adapters.targets:
         found = there & set(GROUPS.get(name, (name,)))
@@ -218,12 +220,16 @@ def adapted(
                 f"{', '.join(each for each in TARGETS if each in there)}."
             )
         chosen |= found
-    _check_rank(model, adapters.rank, chosen)
-    return tuple(
-        replace(each, rank=adapters.rank)
-        for each in _matrices(model, parallelism or Parallelism())
-        if each.target in chosen
-    )
+    sides = ((min(each.inputs, each.outputs), each) for each in whole if each.target in chosen)
+    most, narrow = min(sides, key=itemgetter(0))
+    if adapters.rank > most:
+        raise InvalidValueError(
+            f"rank = {adapters.rank:,}: {narrow.target} of {model.name} is {narrow.inputs:,} x "
+            f"{narrow.outputs:,}, so an adapter of it can have a rank of at most {most:,}. Usual "
+            "are 4 to 64."
+        )
+    on_device = _matrices(model, parallelism or Parallelism())
+    return tuple(replace(each, rank=adapters.rank) for each in on_device if each.target in chosen)
 
 
 def check_language(model: Any, adapters: LoRA) -> None:
@@ -247,109 +253,54 @@ def widest(model: Transformer, parallelism: Parallelism) -> float:
     return float(max(each.inputs * each.outputs for each in _matrices(model, parallelism)))
 
 
-def _check_rank(model: Transformer, rank: int, chosen: set[str]) -> None:
-    """Refuse a rank that is wider than a matrix: no low rank."""
-    whole = [each for each in _matrices(model, Parallelism()) if each.target in chosen]
-    narrow = min(whole, key=lambda each: min(each.inputs, each.outputs))
-    most = min(narrow.inputs, narrow.outputs)
-    if rank > most:
-        raise InvalidValueError(
-            f"rank = {rank:,}: {narrow.target} of {model.name} is {narrow.inputs:,} x "
-            f"{narrow.outputs:,}, so an adapter of it can have a rank of at most {most:,}. Usual "
-            "are 4 to 64."
-        )
-
-
 def _matrices(model: Transformer, parallelism: Parallelism) -> Iterator[Adapted]:
     """Yield the matrices of the layers, as one device holds them."""
+    tensor, hidden = parallelism.tensor, model.hidden
     for layers, mixer in model.mixers:
         if isinstance(mixer, LatentAttention):
-            yield from _of_latent(mixer, model.hidden, layers, parallelism)
+            for name, inputs, outputs, _, _ in mixer.matrices(hidden, mixer.heads // tensor):
+                whole = name == "queries" and not mixer.query_rank
+                target = "q_proj" if whole else _LATENT[name]
+                yield Adapted(target, name, inputs, outputs, layers)
         elif isinstance(mixer, Attention):
-            yield from _of_attention(mixer, model.hidden, layers, parallelism)
+            for target, name, inputs, outputs in _of_attention(mixer, hidden, tensor):
+                yield Adapted(target, name, inputs, outputs, layers)
     for layers, feed in model.feeds:
-        if isinstance(feed, Experts):
-            yield from _of_experts(feed, model.hidden, layers, parallelism)
-        else:
-            size = feed.size // parallelism.tensor
-            yield from _of_feed(feed, model.hidden, size, layers, "feed-forward")
+        if isinstance(feed, FeedForward):
+            yield from _of_feed(feed, hidden, feed.size // tensor, layers, "feed-forward")
+            continue
+        # A device has whole experts, or slices of more of them.
+        slices, width = max(tensor // parallelism.expert, 1), feed.width(hidden)
+        for each in _of_feed(feed.expert, width, feed.size // slices, layers, "experts"):
+            met = feed.per_token * slices / tensor
+            yield replace(each, held=feed.count // parallelism.expert, met=met)
+        if feed.shared_expert:
+            size = feed.shared_expert.size // tensor
+            yield from _of_feed(feed.shared_expert, hidden, size, layers, "shared expert")
 
 
 def _of_attention(
-    mixer: Attention, hidden: int, layers: int, parallelism: Parallelism
-) -> Iterator[Adapted]:
-    heads = mixer.heads // parallelism.tensor
-    kv_heads = max(mixer.kv_heads // parallelism.tensor, 1)
+    mixer: Attention, hidden: int, tensor: int
+) -> Iterator[tuple[str, str, int, int]]:
+    """Yield target, operator, inputs and outputs of each matrix."""
+    heads, kv_heads = mixer.heads // tensor, max(mixer.kv_heads // tensor, 1)
     mixed = heads * mixer.value_width
     first = "queries" if mixer.shared_cache else "queries, keys, values"
     # A gate on the output is a part of the matrix that makes queries.
-    outputs = {"q_proj": heads * mixer.head_size + mixer.output_gate * mixed}
+    yield "q_proj", first, hidden, heads * mixer.head_size + mixer.output_gate * mixed
     if not mixer.shared_cache:
-        outputs["k_proj"] = kv_heads * mixer.head_size
+        yield "k_proj", first, hidden, kv_heads * mixer.head_size
         if not mixer.values_from_keys:
-            outputs["v_proj"] = kv_heads * mixer.value_width
-    for target, wide in outputs.items():
-        yield Adapted(target=target, operator=first, inputs=hidden, outputs=wide, layers=layers)
-    yield Adapted(
-        target="o_proj", operator="attention output", inputs=mixed, outputs=hidden, layers=layers
-    )
-
-
-def _of_latent(
-    mixer: LatentAttention, hidden: int, layers: int, parallelism: Parallelism
-) -> Iterator[Adapted]:
-    for name, inputs, outputs, _, _ in mixer.matrices(hidden, mixer.heads // parallelism.tensor):
-        whole = name == "queries" and not mixer.query_rank
-        yield Adapted(
-            target="q_proj" if whole else _LATENT[name],
-            operator=name,
-            inputs=inputs,
-            outputs=outputs,
-            layers=layers,
-        )
+            yield "v_proj", first, hidden, kv_heads * mixer.value_width
+    yield "o_proj", "attention output", mixed, hidden
 
 
 def _of_feed(
-    feed: FeedForward,
-    hidden: int,
-    size: int,
-    layers: int,
-    name: str,
-    *,
-    held: float = 1,
-    met: float = 1,
+    feed: FeedForward, hidden: int, size: int, layers: int, name: str
 ) -> Iterator[Adapted]:
-    for target in _FEED_FORWARD if feed.gated else _FEED_FORWARD[1:]:
-        down = target == "down_proj"
-        yield Adapted(
-            target=target,
-            operator=f"{name}, {'down' if down else 'up'}",
-            inputs=size if down else hidden,
-            outputs=hidden if down else size,
-            layers=layers,
-            held=held,
-            met=met,
-        )
-
-
-def _of_experts(
-    feed: Experts, hidden: int, layers: int, parallelism: Parallelism
-) -> Iterator[Adapted]:
-    """Yield the matrices of experts: a device has whole ones, or slices of more of them."""
-    tensor, expert = parallelism.tensor, parallelism.expert
-    slices = max(tensor // expert, 1)
-    yield from _of_feed(
-        feed.expert,
-        feed.width(hidden),
-        feed.size // slices,
-        layers,
-        "experts",
-        held=feed.count // expert,
-        met=feed.per_token * slices / tensor,
-    )
-    if feed.shared_expert:
-        size = feed.shared_expert.size // tensor
-        yield from _of_feed(feed.shared_expert, hidden, size, layers, "shared expert")
+    for target in _FEED_FORWARD[:-1] if feed.gated else _FEED_FORWARD[1:-1]:
+        yield Adapted(target, f"{name}, up", hidden, size, layers)
+    yield Adapted("down_proj", f"{name}, down", size, hidden, layers)
 
 
 KIND = "adapter"
@@ -375,36 +326,25 @@ def adapter_operators(
     >>> [(each.name, int(size)) for each, size in rows]
     [('adapter of q_proj, in', 65536), ('adapter of q_proj, out', 65536)]
     """
-    found = adapted(model, adapters, parallelism.of_weights)
-    return tuple(row for each in found for row in _products(each, many, parallelism))
-
-
-def _products(
-    each: Adapted, many: int, parallelism: Parallelism
-) -> tuple[tuple[StepOperator, float], ...]:
-    held = {"many": many, "layers": each.layers, "pipeline": parallelism.pipeline}
-    inputs, rank, outputs = each.inputs, each.rank, each.outputs
-    name = f"adapter of {each.target}"
-    # What goes out is added to what the matrix has written.
-    return (
-        _product(f"{name}, in", (inputs, rank), elements=inputs + rank, **held),
-        _product(f"{name}, out", (rank, outputs), elements=rank + 2 * outputs, **held),
-    )
-
-
-def _product(
-    name: str, sizes: tuple[int, int], *, elements: int, many: int, layers: int, pipeline: int
-) -> tuple[StepOperator, float]:
-    size, (_, outputs) = int(count.projection_parameters(*sizes)), sizes
-    made = StepOperator(
-        name=name,
-        kind=KIND,
-        token_multiply_adds=int(count.token_multiply_adds(size)),
-        outputs=outputs,
-        parameters=many * size,
-        token_elements=elements,
-        repeats=layers,
-        resident_repeats=layers / pipeline,
-        unquantised=True,
-    )
-    return made, float(size)
+    rows = []
+    for each in adapted(model, adapters, parallelism.of_weights):
+        inputs, rank, outputs = each.inputs, each.rank, each.outputs
+        # What goes out is added to what the matrix has written.
+        for end, sides, elements in (
+            ("in", (inputs, rank), inputs + rank),
+            ("out", (rank, outputs), rank + 2 * outputs),
+        ):
+            size = int(count.projection_parameters(*sides))
+            made = StepOperator(
+                name=f"adapter of {each.target}, {end}",
+                kind=KIND,
+                token_multiply_adds=int(count.token_multiply_adds(size)),
+                outputs=sides[1],
+                parameters=many * size,
+                token_elements=elements,
+                repeats=each.layers,
+                resident_repeats=each.layers / parallelism.pipeline,
+                unquantised=True,
+            )
+            rows.append((made, float(size)))
+    return tuple(rows)

@@ -18,6 +18,20 @@ from mlsim.precision import precision
 from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator, matrix
 
 
+class Part:
+    """A part of a layer, which its operators describe."""
+
+    __slots__ = ()
+
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
+        """Yield the operators of one layer for one device."""
+        raise NotImplementedError
+
+    def parameters(self, hidden: int) -> int:
+        """Learned numbers in one layer."""
+        return sum(each.parameters for each in self.operators(hidden, Parallelism()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
     """A small attention that gives each earlier token a score: the highest ones are looked at.
@@ -32,38 +46,16 @@ class Indexer:
     size: int
     weighted: bool = True
 
-    def parameters(self, hidden: int, query_rank: int = 0) -> int:
-        """Learned numbers: of queries, of one key, of norms, and a weight for each head."""
-        queries = (query_rank or hidden) * self.heads * self.size
-        return queries + hidden * (self.size + self.weighted * self.heads) + 2 * self.size
-
     def operators(self, hidden: int, query_rank: int = 0) -> Iterator[StepOperator]:
         """Yield the operators of one layer, the same on each device."""
         queries, inputs = self.heads * self.size, query_rank or hidden
-        yield matrix(
-            "index queries",
-            inputs,
-            queries,
-            elements=inputs + queries,
-            live=hidden + inputs + queries,
-        )
-        yield matrix(
-            "index keys",
-            hidden,
-            self.size,
-            bias=2 * self.size,
-            # The key is written to the cache, which counts it.
-            elements=hidden,
-            live=2 * hidden + queries + self.size,
-        )
+        yield matrix("index queries", inputs, queries, live=hidden + inputs + queries)
+        live = 2 * hidden + queries
+        keys = matrix("index keys", hidden, self.size, bias=2 * self.size, live=live + self.size)
+        # The key is written to the cache, which counts it.
+        yield replace(keys, token_elements=hidden)
         if self.weighted:
-            weights = matrix(
-                "index weights",
-                hidden,
-                self.heads,
-                elements=hidden + self.heads,
-                live=2 * hidden + queries + self.heads,
-            )
+            weights = matrix("index weights", hidden, self.heads, live=live + self.heads)
             yield replace(weights, unquantised=True)
         pairs = int(index_multiply_adds(self.heads, self.size))
         yield StepOperator(
@@ -85,7 +77,7 @@ def _positive(**counts: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
+class Attention(Part):
     """Attention with heads, some of which may share a key and a value.
 
     `window` is the most tokens that a query sees (0: all); of each `full_every`
@@ -168,19 +160,6 @@ class Attention:
         norms = queries + keys if self.wide_norm else (2 - self.shared_cache) * self.head_size
         return columns, gate, self.qk_norm * norms
 
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers in one layer's attention."""
-        wide, _, norms = self._widths(self.heads, self.kv_heads)
-        return (
-            hidden * wide
-            + self.bias * wide
-            + self.heads * self.value_width * hidden
-            + self.output_bias * hidden
-            + norms
-            + self.sinks * self.heads
-            + (self.indexer.parameters(hidden) if self.indexer else 0)
-        )
-
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device, without the window."""
         tensor = parallelism.tensor
@@ -197,7 +176,6 @@ class Attention:
             bias=self.bias * wide + norms,
             # Keys and values are written to the cache, which counts them.
             elements=hidden + queries + gate,
-            live=2 * hidden + wide,
         )
         if self.indexer:
             yield from self.indexer.operators(hidden)
@@ -211,19 +189,12 @@ class Attention:
             token_elements=queries + gate + mixed,
             live_elements=hidden + queries + gate + mixed + cached,
         ).holding(self.sinks * heads)
-        # The output is added to what came in, which is read too.
-        yield matrix(
-            "attention output",
-            mixed,
-            hidden,
-            bias=self.output_bias * hidden,
-            elements=mixed + 2 * hidden,
-            live=mixed + 2 * hidden,
-        )
+        bias = self.output_bias * hidden
+        yield matrix("attention output", mixed, hidden, bias=bias, adds=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedForward:
+class FeedForward(Part):
     """A feed-forward network: two matrices, or three if a gate multiplies the first.
 
     With `cut`, the smaller of the gate's numbers become zero: those below a bound that
@@ -247,45 +218,27 @@ class FeedForward:
         """Matrices into the inner layer: one, or two with a gate."""
         return 2 if self.gated else 1
 
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers of one network."""
-        weights = (self.branches + 1) * hidden * self.size
-        return weights + self.bias * (self.branches * self.size + hidden)
-
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators for one device.
 
         The activation function is part of the first, or of what cuts the gate.
         """
         size = self.size // parallelism.tensor
-        made = self.branches * size if self.cut else size
-        yield matrix(
-            "feed-forward, up",
-            hidden,
-            self.branches * size,
-            bias=self.bias * self.branches * size,
-            elements=hidden + made,
-            live=2 * hidden + self.branches * size,
-        )
+        wide = self.branches * size
+        moved, bias = hidden + (wide if self.cut else size), self.bias * wide
+        yield matrix("feed-forward, up", hidden, wide, bias=bias, elements=moved)
         if self.cut:
             yield StepOperator(
                 name="feed-forward, cut",
                 kind="elementwise",
-                token_elements=(self.branches + 1) * size,
-                live_elements=hidden + (self.branches + 1) * size,
+                token_elements=wide + size,
+                live_elements=hidden + wide + size,
             )
-        yield matrix(
-            "feed-forward, down",
-            size,
-            hidden,
-            bias=self.bias * hidden,
-            elements=size + 2 * hidden,
-            live=2 * hidden + size,
-        )
+        yield matrix("feed-forward, down", size, hidden, bias=self.bias * hidden, adds=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
+class Experts(Part):
     """Feed-forward networks among which a router chooses some for each token.
 
     `shared` more of them see every token, behind a gate of one number if
@@ -333,18 +286,9 @@ class Experts:
         """Width at which the chosen experts work."""
         return self.latent or hidden
 
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers of one layer: all experts, the shared ones, the router."""
-        experts = self.count * self.expert.parameters(self.width(hidden))
-        experts += 2 * hidden * self.latent
-        if self.shared_expert:
-            experts += self.shared_expert.parameters(hidden)
-        return experts + self.router_outputs * hidden + self.router_bias * self.count
-
-    def active_parameters(self, hidden: int) -> int:
-        """Learned numbers of one layer that one token meets."""
-        unused = (self.count - self.per_token) * self.expert.parameters(self.width(hidden))
-        return self.parameters(hidden) - unused
+    def idle_parameters(self, hidden: int) -> int:
+        """Learned numbers of one layer that one token does not meet."""
+        return (self.count - self.per_token) * self.expert.parameters(self.width(hidden))
 
     def exchanged_elements(self, hidden: int, parallelism: Parallelism) -> float:
         """Return the elements of a token that a device sends to experts elsewhere, one way."""
@@ -361,30 +305,19 @@ class Experts:
         All devices together compute what the tokens of all copies ask for, so
         each computes its part of its own copy's tokens.
         """
-        outputs = self.router_outputs
-        router = outputs * hidden + self.router_bias * self.count
-        yield StepOperator(
-            name="router",
-            kind="router",
-            token_multiply_adds=outputs * hidden,
-            outputs=outputs,
-            parameters=router,
-            parameters_streamed=router,
-            token_elements=hidden + outputs,
-            live_elements=2 * hidden + outputs,
-        )
+        router = matrix("router", hidden, self.router_outputs, bias=self.router_bias * self.count)
+        yield replace(router, kind="router", wide_parameters=0)
         yield from self._chosen(hidden, parallelism)
         if self.shared_expert:
             for operator in self.shared_expert.operators(hidden, parallelism):
-                yield operator.renamed(operator.name.replace("feed-forward", "shared expert"))
+                name = operator.name.replace("feed-forward", "shared expert")
+                yield replace(operator, name=name)
 
     def _chosen(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the experts among which the router chooses; no device is spared the latent ends."""
         width = self.width(hidden)
         if self.latent:
-            yield matrix(
-                "experts, to their width", hidden, width, elements=hidden + width, live=2 * hidden
-            )
+            yield matrix("experts, to their width", hidden, width, live=2 * hidden)
         spread = max(parallelism.tensor, parallelism.expert)
         inner, branches = self.per_token * self.size // parallelism.tensor, self.expert.branches
         one, added = width * self.size, width if self.latent else 2 * hidden
@@ -407,17 +340,11 @@ class Experts:
                 live_elements=2 * hidden + branches * inner,
             )
         if self.latent:
-            yield matrix(
-                "experts, from their width",
-                width,
-                hidden,
-                elements=width + 2 * hidden,
-                live=2 * hidden + width,
-            )
+            yield matrix("experts, from their width", width, hidden, adds=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
+class LatentAttention(Part):
     """Multi-head latent attention: keys and values are cached as one compressed vector.
 
     With `chosen`, a query looks at so many tokens only, which an `indexer` chooses: its
@@ -449,15 +376,6 @@ class LatentAttention:
     def _compressed(self) -> int:
         return int(transformer.latent_cached_elements(self.kv_rank, self.rope_size))
 
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers in one layer's attention, two inner norms among them."""
-        found = sum(
-            inputs * outputs for _, inputs, outputs, _, _ in self.matrices(hidden, self.heads)
-        ) + (self.query_rank + self.kv_rank)
-        if self.indexer:
-            found += self.indexer.parameters(hidden, self.query_rank)
-        return found
-
     def matrices(self, hidden: int, heads: int) -> Iterator[tuple[str, int, int, int, int]]:
         """Yield each projection: name, inputs, outputs, norm before it, residual read."""
         query = heads * (self.content_size + self.rope_size)
@@ -467,13 +385,8 @@ class LatentAttention:
         else:
             yield "queries", hidden, query, 0, 0
         yield "key and value compression", hidden, self._compressed, 0, 0
-        yield (
-            "keys and values",
-            self.kv_rank,
-            heads * (self.content_size + self.value_size),
-            self.kv_rank,
-            0,
-        )
+        both = heads * (self.content_size + self.value_size)
+        yield "keys and values", self.kv_rank, both, self.kv_rank, 0
         yield "attention output", heads * self.value_size, hidden, 0, hidden
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
@@ -538,7 +451,7 @@ class _Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recurrent:
+class Recurrent(Part):
     """A layer with a state: its first and last matrix, and what is between them.
 
     `kernel` is the width of the convolution, in tokens; the state is kept in
@@ -560,11 +473,6 @@ class Recurrent:
         """Return what a group of devices must divide, by the name of its parts."""
         raise NotImplementedError
 
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers in one layer."""
-        sizes = self._sizes(1)
-        return hidden * (sizes.columns + sizes.inner) + sizes.learned
-
     def state_bytes(self, tensor: int = 1) -> float:
         """Memory of the state of one sequence in one layer, on one of so many devices."""
         sizes = self._sizes(tensor)
@@ -576,13 +484,7 @@ class Recurrent:
         """Yield the operators of one layer for one device."""
         sizes = self._sizes(parallelism.tensor)
         columns, inner = sizes.columns, sizes.inner
-        yield matrix(
-            "state inputs",
-            hidden,
-            columns,
-            elements=hidden + columns,
-            live=2 * hidden + columns,
-        )
+        yield matrix("state inputs", hidden, columns)
         convolution = transformer.token_multiply_adds(sizes.channels * self.kernel)
         yield StepOperator(
             name="state",
@@ -593,13 +495,7 @@ class Recurrent:
             live_elements=hidden + columns + inner,
             sequence_state=self.state_bytes(parallelism.tensor),
         ).holding(sizes.learned)
-        yield matrix(
-            "state output",
-            inner,
-            hidden,
-            elements=inner + 2 * hidden,
-            live=inner + 2 * hidden,
-        )
+        yield matrix("state output", inner, hidden, adds=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

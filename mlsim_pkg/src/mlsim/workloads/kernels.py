@@ -94,14 +94,9 @@ class Kernel:
 
     def times(self, repeats: float) -> Kernel:
         """Return it as it stands in so many layers."""
-        return replace(
-            self,
-            forward_repeats=self.forward_repeats * repeats,
-            recompute_repeats=self.recompute_repeats * repeats,
-            backward_repeats=self.backward_repeats * repeats,
-            output_repeats=self.output_repeats * repeats,
-            saved_repeats=self.saved_repeats * repeats,
-        )
+        names = ("forward", "recompute", "backward", "output", "saved")
+        counts = {f"{each}_repeats": getattr(self, f"{each}_repeats") * repeats for each in names}
+        return replace(self, **counts)
 
 
 # What places and names a kernel, and is no quantity of an equation.
@@ -151,18 +146,19 @@ class Passes:
     parallelism: Parallelism
     hidden: int
 
-    def forward(self, name: str, kind: str, *, core: bool = False, **counts: float) -> Kernel:
-        """Return a kernel of the forward pass; `core`: between the products of attention."""
-        again = self.recipe.recompute in ("full", "selective" if core else "full")
-        return Kernel(
-            name=name,
-            kind=kind,
-            forward_repeats=1.0,
-            recompute_repeats=float(again),
-            saved_repeats=0.0 if again else 1.0,
-            live_repeats=float(again),
-            **counts,  # type: ignore[arg-type]
-        )
+    def forward(self, name: str, kind: str, **counts: float) -> Kernel:
+        """Return a kernel of the forward pass."""
+        return self._there(name, kind, self.recipe.recompute == "full", counts)
+
+    def core(self, name: str, kind: str, **counts: float) -> Kernel:
+        """Return a kernel between the products of attention, or one of these."""
+        return self._there(name, kind, self.recipe.recompute != "none", counts)
+
+    @staticmethod
+    def _there(name: str, kind: str, again: bool, counts: dict[str, float]) -> Kernel:
+        counts |= {"recompute_repeats": float(again), "live_repeats": float(again)}
+        counts |= {"forward_repeats": 1.0, "saved_repeats": float(not again)}
+        return Kernel(name=name, kind=kind, **counts)  # type: ignore[arg-type]
 
     def backward(self, name: str, kind: str, **counts: float) -> Kernel:
         """Return a kernel of the backward pass."""
@@ -186,34 +182,38 @@ class Passes:
         # end a block is divided anyway, which is counted as it is.
         ends_block = name.endswith((", down", "attention output"))
         shares = self.parallelism.tensor if self.parallelism.sequence and not ends_block else 1
-        yield self.forward(
-            name,
-            "product",
-            token_multiply_adds=work,
-            outputs=outputs,
-            parameters_streamed=held,
-            token_elements=moved,
-            saved_elements=0.0 if frozen and not adapted else copies * inputs / shares,
+        kept = 0.0 if frozen and not adapted else copies * inputs / shares
+        sides, elements = (inputs, outputs), (moved, moved, moved)
+        ways = self.ways(name, sides, elements, work=work, held=held, kept=kept)
+        yield from ways[:2] if frozen else ways
+
+    def ways(
+        self,
+        name: str,
+        sides: tuple[float, float],
+        moved: tuple[float, float, float],
+        *,
+        work: float,
+        held: float,
+        kept: float,
+    ) -> tuple[Kernel, Kernel, Kernel]:
+        """Return a product, the gradient of its input, and that of its weights.
+
+        `sides` are what it reads and writes of each token, and `moved` the elements that go
+        through memory for each of the three. `work` is its MAC, `held` its weights.
+        """
+        inputs, outputs = sides
+        there, back, learned = (
+            {"token_multiply_adds": work, "token_elements": each} for each in moved
         )
-        yield self.backward(
-            f"{name}: input gradient",
-            "product",
-            token_multiply_adds=work,
-            outputs=inputs,
-            parameters_streamed=held,
-            token_elements=moved,
-        )
-        if frozen:
-            return
-        yield self.backward(
-            f"{name}: weight gradient",
-            "product",
-            token_multiply_adds=work,
-            row_tokens=0.0,
-            fixed_rows=inputs,
-            outputs=outputs,
-            gradients_accumulated=held,
-            token_elements=moved,
+        read = {"parameters_streamed": held}
+        rows = {"row_tokens": 0.0, "fixed_rows": inputs, "gradients_accumulated": held}
+        return (
+            self.forward(name, "product", outputs=outputs, saved_elements=kept, **read, **there),
+            self.backward(f"{name}: input gradient", "product", outputs=inputs, **read, **back),
+            self.backward(
+                f"{name}: weight gradient", "product", outputs=outputs, **rows, **learned
+            ),
         )
 
     @property
@@ -230,112 +230,55 @@ class Passes:
     def residual(self) -> Iterator[Kernel]:
         """Yield the sum of a block's output and its input, with dropout if there is some."""
         wide, drop = self.narrow, self.recipe.dropout
-        yield self.forward(
-            "residual",
-            "elementwise",
-            token_elements=3 * wide,
-            token_masks=drop * wide,
-            saved_masks=drop * wide,
-        )
+        masks = {"token_masks": drop * wide, "saved_masks": drop * wide}
+        yield self.forward("residual", "elementwise", token_elements=3 * wide, **masks)
         if drop:
-            yield self.backward(
-                "residual: gradient", "elementwise", token_elements=2 * wide, token_masks=wide
-            )
+            back = {"token_elements": 2 * wide, "token_masks": wide}
+            yield self.backward("residual: gradient", "elementwise", **back)
 
     def activation(self, size: float, branches: int) -> Iterator[Kernel]:
         """Yield the function between two matrices, with its gate."""
-        yield self.forward(
-            "activation function",
-            "elementwise",
-            token_elements=(branches + 1) * size,
-            saved_elements=branches * size,
-        )
-        yield self.backward(
-            "activation function: gradient",
-            "elementwise",
-            token_elements=(2 * branches + 1) * size,
-        )
+        name, wide = "activation function", (branches + 1) * size
+        kept = {"saved_elements": branches * size}
+        yield self.forward(name, "elementwise", token_elements=wide, **kept)
+        back = {"token_elements": wide + branches * size}
+        yield self.backward(f"{name}: gradient", "elementwise", **back)
 
     def attention(self, operator: StepOperator, heads: int, width: float) -> Iterator[Kernel]:
         """Yield attention: its products, and what lies between them."""
-        window = operator.attention_window
+        name, window = operator.name, {"attention_window": operator.attention_window}
         passed = float(operator.token_elements + operator.cached_elements)
         work = float(operator.pair_multiply_adds)
-        if not self.recipe.standard:
-            yield replace(
-                self.forward(
-                    operator.name,
-                    "attention",
-                    pair_multiply_adds=work,
-                    token_elements=passed,
-                    saved_elements=width,
-                ),
-                attention_window=window,
-            )
-            yield replace(
-                self.backward(
-                    f"{operator.name}: gradient",
-                    "attention",
-                    pair_multiply_adds=FLASH_BACKWARD * work,
-                    token_elements=2 * passed,
-                ),
-                attention_window=window,
-            )
+        if self.recipe.standard:
+            yield from self._standard(name, work, passed, heads, width, **window)
             return
-        for kernel in self._standard(operator.name, work, passed, heads, width):
-            yield replace(kernel, attention_window=window)
+        there = {"pair_multiply_adds": work, "token_elements": passed, "saved_elements": width}
+        yield self.forward(name, "attention", **there, **window)
+        back = {"pair_multiply_adds": FLASH_BACKWARD * work, "token_elements": 2 * passed}
+        yield self.backward(f"{name}: gradient", "attention", **back, **window)
 
     def _standard(
-        self, name: str, work: float, passed: float, heads: int, width: float
+        self, name: str, work: float, passed: float, heads: int, width: float, **window: int
     ) -> Iterator[Kernel]:
         """Yield attention whose scores go through memory."""
-        drop = self.recipe.dropout
+        scores = float(heads)
         # Scores are written by one product, and read by the other.
-        yield self.forward(
-            f"{name}, products",
-            "attention",
-            core=True,
-            pair_multiply_adds=work,
-            token_elements=passed,
-            pair_elements=2.0 * heads,
-        )
-        yield self.forward(
-            f"{name}, softmax",
-            "elementwise",
-            core=True,
-            pair_elements=2.0 * heads,
-            saved_pair_elements=float(heads),
-        )
-        if drop:
-            yield self.forward(
-                f"{name}, dropout",
-                "elementwise",
-                core=True,
-                pair_elements=2.0 * heads,
-                pair_masks=float(heads),
-                saved_pair_elements=float(heads),
-                saved_pair_masks=float(heads),
-            )
-            yield self.backward(
-                f"{name}, dropout: gradient",
-                "elementwise",
-                pair_elements=2.0 * heads,
-                pair_masks=float(heads),
-            )
-        yield self.backward(f"{name}, softmax: gradient", "elementwise", pair_elements=3.0 * heads)
-        yield self.backward(
-            f"{name}, products: gradient",
-            "attention",
-            pair_multiply_adds=2 * work,
-            token_elements=2 * passed,
-            pair_elements=4.0 * heads,
-        )
+        there = {"pair_multiply_adds": work, "token_elements": passed, "pair_elements": 2 * scores}
+        yield self.core(f"{name}, products", "attention", **there, **window)
+        there = {"pair_elements": 2 * scores, "saved_pair_elements": scores}
+        yield self.core(f"{name}, softmax", "elementwise", **there, **window)
+        if self.recipe.dropout:
+            masks = {"pair_elements": 2 * scores, "pair_masks": scores}
+            kept = {"saved_pair_elements": scores, "saved_pair_masks": scores}
+            yield self.core(f"{name}, dropout", "elementwise", **masks, **kept, **window)
+            yield self.backward(f"{name}, dropout: gradient", "elementwise", **masks, **window)
+        back = {"pair_elements": 3 * scores}
+        yield self.backward(f"{name}, softmax: gradient", "elementwise", **back, **window)
+        back = {"pair_multiply_adds": 2 * work, "token_elements": 2 * passed}
+        back["pair_elements"] = 4 * scores
+        yield self.backward(f"{name}, products: gradient", "attention", **back, **window)
         # Queries, keys and values are kept even if scores are computed again.
-        full = self.recipe.recompute == "full"
-        yield Kernel(
-            name=f"{name}, inputs",
-            kind="kept",
-            saved_elements=width,
-            saved_repeats=float(not full),
-            live_repeats=float(full),
-        )
+        full = float(self.recipe.recompute == "full")
+        kept = {"saved_elements": width, "saved_repeats": 1 - full, "live_repeats": full}
+        inputs = self.backward(f"{name}, inputs", "kept", **kept, **window)
+        yield replace(inputs, backward_repeats=0.0)

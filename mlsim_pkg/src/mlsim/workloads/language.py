@@ -58,11 +58,8 @@ def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperato
         live = operator.live_elements + carried
         yield replace(operator, repeats=repeats, resident_repeats=held, live_elements=live)
     if model.pooler:
-        yield replace(
-            matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
-            token_limit=1,
-            unquantised=True,
-        )
+        pooler = matrix("pooler", hidden, hidden, bias=hidden, live=0)
+        yield replace(pooler, token_limit=1, unquantised=True)
     if model.output_layer:
         yield _output(model, parallelism)
     yield from _collectives(model, parallelism)
@@ -87,7 +84,7 @@ def _layers(model: Transformer, parallelism: Parallelism) -> Iterator[tuple[Step
                 yield operator, layers - windowed
             if windowed:
                 local = replace(operator, attention_window=mixer.window, cache_window=mixer.window)
-                yield local.renamed("attention in a window"), windowed
+                yield replace(local, name="attention in a window"), windowed
     for layers, feed in model.feeds:
         for operator in feed.operators(model.hidden, parallelism):
             unquantised = operator.kind == "router" or (
@@ -99,19 +96,14 @@ def _layers(model: Transformer, parallelism: Parallelism) -> Iterator[tuple[Step
 def _output(model: Transformer, parallelism: Parallelism) -> StepOperator:
     """Return the output layer: it works on the last token, and may be the embedding."""
     words = -(-model.vocabulary // parallelism.tensor)
-    output = matrix(
-        "output layer",
-        model.hidden,
-        words,
-        bias=model.output_bias * words,
-        elements=model.hidden + words,
-    )
+    bias = model.output_bias * words
+    output = matrix("output layer", model.hidden, words, bias=bias, live=0)
     # On the last stage of a pipeline it is there, and the embedding is not.
     shared = model.tied_embeddings and parallelism.pipeline == 1
     return replace(
         output,
         kind="output",
-        parameters=model.output_bias * words if shared else output.parameters,
+        parameters=bias if shared else output.parameters,
         resident_repeats=1.0,
         token_limit=1,
         unquantised=True,
@@ -202,8 +194,6 @@ class Transformer(Model):
         Kind of norm, how many in a layer, and whether there are others.
     norms_after
         Whether norms stand behind a layer's parts, and not in front of them.
-    layer_norms
-        Norms in all layers together, where not each has as many.
     tied_embeddings, output_layer, output_bias
         Whether the output layer is the embedding table, is there, has a bias.
     positions, token_types, pooler
@@ -240,7 +230,6 @@ class Transformer(Model):
     norm: str = "rms"
     norms: int = 2
     norms_after: bool = False
-    layer_norms: int = 0
     final_norm: bool = True
     embedding_norm: bool = False
     tied_embeddings: bool = False
@@ -378,33 +367,20 @@ class Transformer(Model):
     @cached_property
     def parameter_count(self) -> int:
         """Learned numbers in the model."""
-        return self._count(active=False)
+        return int(sum(each.parameters * each.resident_repeats for each in self.operators()))
 
     @cached_property
     def active_parameter_count(self) -> int:
         """Learned numbers that one token meets; fewer than all in a mixture of experts."""
-        return self._count(active=True)
-
-    def _count(self, *, active: bool) -> int:
-        found = sum(each * mixer.parameters(self.hidden) for each, mixer in self.mixers)
-        for each, feed in self.feeds:
-            if active and isinstance(feed, Experts):
-                found += each * feed.active_parameters(self.hidden)
-            else:
-                found += each * feed.parameters(self.hidden)
-        found += residuals.parameters(self)
-        found += self.norm_count * NORMS[self.norm] * self.hidden
-        found += (self.vocabulary + self.positions + self.token_types) * self.hidden
-        if self.output_layer:
-            found += 0 if self.tied_embeddings else self.vocabulary * self.hidden
-            found += self.output_bias * self.vocabulary
-        return found + self.pooler * (self.hidden + 1) * self.hidden
+        routed = ((each, one) for each, one in self.feeds if isinstance(one, Experts))
+        return self.parameter_count - sum(
+            each * one.idle_parameters(self.hidden) for each, one in routed
+        )
 
     @property
     def norm_count(self) -> int:
         """Norms in the whole model."""
-        within = self.layer_norms or self.norms * self.layers
-        return within + self.final_norm + self.embedding_norm
+        return self.norms * self.layers + self.final_norm + self.embedding_norm
 
     @property
     def model_cached_elements(self) -> int:
@@ -490,7 +466,50 @@ class Transformer(Model):
         InvalidValueError
             Naming what is not divided, and sizes that would.
         """
-        check_layout(self, parallelism)
+        tensor, expert = parallelism.tensor, parallelism.expert
+        for _, mixer in self.mixers:
+            if isinstance(mixer, Recurrent):
+                for what, count in mixer.parts().items():
+                    _divides("tensor_parallel", tensor, what, count, self)
+                continue
+            _divides("tensor_parallel", tensor, "attention heads", mixer.heads, self)
+            kv_heads = mixer.kv_heads
+            if kv_heads % tensor and tensor % kv_heads:
+                _divides("tensor_parallel", tensor, "KV heads", kv_heads, self)
+        for size in dict.fromkeys(
+            each.size for _, each in self.feeds if isinstance(each, FeedForward)
+        ):
+            _divides("tensor_parallel", tensor, "feed-forward features", size, self)
+        _divides("pipeline_parallel", parallelism.pipeline, "layers", self.layers, self)
+        read_apart = {
+            "the cache of an earlier layer": self.shares_cache,
+            "a table of their own": self.layer_embedding,
+            "several streams": self.residual_streams,
+        }
+        shared = next((words for words, there in read_apart.items() if there), "")
+        if parallelism.pipeline > 1 and shared:
+            raise InvalidValueError(
+                f"pipeline_parallel = {parallelism.pipeline}: layers of {self.name} read {shared}, "
+                "which may lie on another stage; what would be sent is not counted here. Use "
+                "tensor_parallel, or leave pipeline_parallel out."
+            )
+        if self.experts:
+            slices = max(tensor // expert, 1)
+            _divides("tensor_parallel", slices, "features of an expert", self.experts.size, self)
+        if expert == 1:
+            return
+        if not self.experts:
+            raise InvalidValueError(
+                f"expert_parallel = {expert}, but {self.name} has no experts. Leave it out."
+            )
+        _divides("expert_parallel", expert, "experts", self.experts.count, self)
+        within = tensor * parallelism.data
+        if within % expert or (tensor % expert and expert % tensor):
+            raise InvalidValueError(
+                f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
+                f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
+                "divide their number, and divide or be a multiple of tensor_parallel."
+            )
 
     def operators(self, parallelism: Parallelism | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
@@ -587,64 +606,6 @@ def _check_shared(model: Transformer) -> None:
             f"{model.name}: layers that share a cache beside layers with a state, or with latent "
             "attention, can't be told here."
         )
-
-
-def check_layout(model: Transformer, parallelism: Parallelism) -> None:
-    """Refuse a layout that does not divide a model evenly.
-
-    Raises
-    ------
-    InvalidValueError
-        Naming what is not divided, and sizes that would.
-    """
-    tensor, expert = parallelism.tensor, parallelism.expert
-    for _, mixer in model.mixers:
-        if isinstance(mixer, Recurrent):
-            for what, count in mixer.parts().items():
-                _divides("tensor_parallel", tensor, what, count, model)
-            continue
-        _divides("tensor_parallel", tensor, "attention heads", mixer.heads, model)
-        kv_heads = mixer.kv_heads
-        if kv_heads % tensor and tensor % kv_heads:
-            _divides("tensor_parallel", tensor, "KV heads", kv_heads, model)
-    for size in dict.fromkeys(
-        each.size for _, each in model.feeds if isinstance(each, FeedForward)
-    ):
-        _divides("tensor_parallel", tensor, "feed-forward features", size, model)
-    _divides("pipeline_parallel", parallelism.pipeline, "layers", model.layers, model)
-    shared = _shared_by_stages(model)
-    if parallelism.pipeline > 1 and shared:
-        raise InvalidValueError(
-            f"pipeline_parallel = {parallelism.pipeline}: layers of {model.name} read {shared}, "
-            "which may lie on another stage; what would be sent is not counted here. Use "
-            "tensor_parallel, or leave pipeline_parallel out."
-        )
-    if model.experts:
-        slices = max(tensor // expert, 1)
-        _divides("tensor_parallel", slices, "features of an expert", model.experts.size, model)
-    if expert == 1:
-        return
-    if not model.experts:
-        raise InvalidValueError(
-            f"expert_parallel = {expert}, but {model.name} has no experts. Leave it out."
-        )
-    _divides("expert_parallel", expert, "experts", model.experts.count, model)
-    within = tensor * parallelism.data
-    if within % expert or (tensor % expert and expert % tensor):
-        raise InvalidValueError(
-            f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
-            f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
-            "divide their number, and divide or be a multiple of tensor_parallel."
-        )
-
-
-def _shared_by_stages(model: Transformer) -> str:
-    """Return what layers read beside one vector of the layer before, in words; or ""."""
-    if model.shares_cache:
-        return "the cache of an earlier layer"
-    if model.layer_embedding:
-        return "a table of their own"
-    return "several streams" if model.residual_streams else ""
 
 
 def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:

@@ -13,34 +13,26 @@ from typing import Any
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError, nearest
 from mlsim.precision import in_groups, precision
-from mlsim.workloads.blocks import (
-    Attention,
-    DeltaRule,
-    Experts,
-    FeedForward,
-    Indexer,
-    LatentAttention,
-    StateSpace,
-)
+from mlsim.workloads import blocks
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Released
 
 KINDS = ("decoder", "encoder")
 PARTS: dict[str, type[Any]] = {
-    "attention": Attention,
-    "latent_attention": LatentAttention,
-    "feed_forward": FeedForward,
-    "experts": Experts,
+    "attention": blocks.Attention,
+    "latent_attention": blocks.LatentAttention,
+    "feed_forward": blocks.FeedForward,
+    "experts": blocks.Experts,
 }
 # What lets tokens see one another, and what treats each by itself.
 LAYERS: dict[str, dict[str, type[Any]]] = {
     "mixers": {
-        "attention": Attention,
-        "latent_attention": LatentAttention,
-        "state_space": StateSpace,
-        "delta_rule": DeltaRule,
+        "attention": blocks.Attention,
+        "latent_attention": blocks.LatentAttention,
+        "state_space": blocks.StateSpace,
+        "delta_rule": blocks.DeltaRule,
     },
-    "feeds": {"feed_forward": FeedForward, "experts": Experts},
+    "feeds": {"feed_forward": blocks.FeedForward, "experts": blocks.Experts},
 }
 
 # The keys of a file that only a transformer has.
@@ -91,15 +83,20 @@ def load_transformer(
 def _part(file: records.DataFile, name: str, part: type[Any]) -> Any:
     """Make one part; latent attention may have an indexer, a table of its own."""
     table = dict(file.need(file.data, name, dict))
-    made: dict[str, Any] = {}
-    if part is LatentAttention and "indexer" in table:
+    more: dict[str, Any] = {}
+    if part is blocks.LatentAttention and "indexer" in table:
         inner = file.need(table, "indexer", dict, name)
         del table["indexer"]
-        made["indexer"] = Indexer(
-            **records.read_fields(file, f"{name}.indexer", fields(Indexer), inner)
-        )
+        more["indexer"] = _made(file, f"{name}.indexer", blocks.Indexer, inner)
+    return _made(file, name, part, table, **more)
+
+
+def _made(
+    file: records.DataFile, name: str, part: type[Any], values: dict[str, Any], **more: Any
+) -> Any:
+    """Make a part of what its table says: numbers, switches and words."""
     try:
-        return part(**records.read_fields(file, name, _plain(part), table), **made)
+        return part(**records.read_fields(file, name, _plain(part), values), **more)
     except InvalidValueError as error:
         raise file.error(str(error), name) from None
 
@@ -120,12 +117,8 @@ def _released(file: records.DataFile, covers: str) -> Released:
     if "group" in table:
         group, *more = (file.need(table, name, int, "released") for name in _BLOCK)
         weights = in_groups(weights.name, group, more[0], scale_bits=more[1])
-    return Released(
-        weights=weights,
-        activations=activations,
-        covers=covers,
-        where=table["source"],
-    )
+    where = table["source"]
+    return Released(weights=weights, activations=activations, covers=covers, where=where)
 
 
 def _plain(part: type[Any]) -> list[Field[Any]]:
@@ -175,8 +168,4 @@ def _entry(
                 name,
             )
         return layers, own[kind]
-    part = allowed[kind]
-    try:
-        return layers, part(**records.read_fields(file, name, _plain(part), values))
-    except InvalidValueError as error:
-        raise file.error(str(error), name) from None
+    return layers, _made(file, name, allowed[kind], values)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -128,8 +128,8 @@ class Operands:
 
     left: str
     right: str
-    result: str
     computes: str
+    result: str = "bf16"
     left_scales: str = ""
     right_scales: str = ""
     scale_bytes: float = 0.0
@@ -273,7 +273,7 @@ class Phase:
     kernels: tuple[tuple[LayerKernel, LayerKernel | None], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recipe:
     """How a linear layer runs in low precision.
 
@@ -299,10 +299,8 @@ class Recipe:
     divides: Mapping[str, int]
     architectures: tuple[str, ...]
     phases: Mapping[str, Phase]
-    _made: dict[tuple[str, bool], tuple[LayerKernel, ...]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
 
+    @cache  # noqa: B019  (recipes are few, and stay)
     def kernels(self, phase: str, *, fused: bool = False) -> tuple[LayerKernel, ...]:
         """Return the kernels of a phase: its products first, then its passes.
 
@@ -314,12 +312,6 @@ class Recipe:
         >>> [each.name for each in recipe("fp8_rowwise").kernels("inference")]
         ['forward', 'input: quantize each row']
         """
-        key = (phase, fused)
-        if key not in self._made:
-            self._made[key] = self._make(phase, fused)
-        return self._made[key]
-
-    def _make(self, phase: str, fused: bool) -> tuple[LayerKernel, ...]:
         if phase not in self.phases:
             raise InvalidValueError(
                 f"the recipe {self.key!r} is for {' and '.join(self.phases)}, not for {phase}."
@@ -457,7 +449,7 @@ def _operands(file: records.DataFile, table: Any, *keys: str) -> Operands:
     file.only(table, _PRODUCT, *keys)
     for name in ("left", "right", "computes"):
         file.need(table, name, str, *keys)
-    return Operands(**{"result": "bf16", **_values(file, table, *keys)})
+    return Operands(**_values(file, table, *keys))
 
 
 def _passes(
@@ -492,50 +484,47 @@ def _values(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> dic
     for name in _LISTS & table.keys():
         found[name] = tuple(file.need(table, name, list, *keys))
     for name, value in found.items():
-        check = _CHECKS.get(name)
+        is_right, words = _CHECKS.get(name, (None, str))
         for each in value if name in _LISTS else (value,):
-            wrong = check and check(each)
-            if wrong:
-                raise file.error(wrong, *(keys if name in table else ()), name)
+            if is_right and not is_right(each):
+                raise file.error(words(each), *(keys if name in table else ()), name)
     return found
 
 
-def _wrong_format(name: Any) -> str:
-    """Say what is wrong with a format; nothing if there is one."""
+def _is_format(name: Any) -> bool:
     try:
-        value_bytes(name)
+        return value_bytes(name) > 0
     except (MlsimError, TypeError):
-        near = nearest(name, PRECISIONS)
-        return f"no format is called {name!r}.{near} There are: {', '.join(PRECISIONS)}."
-    return ""
+        return False
 
 
-def _wrong_scales(text: Any) -> str:
-    if isinstance(text, str) and _SCALES.fullmatch(text):
-        return ""
-    return (
-        "scales must be M, N or K (one for each row or column of that name), or a block such as "
-        f'"1x32", not {text!r}.'
-    )
-
-
-def _wrong_size(size: Any) -> str:
-    number = isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 0
-    return "" if number else f"scale_bytes must be a number, not {size!r}."
-
-
-def _wrong_blocks(blocks: Any) -> str:
-    return (
-        ""
-        if type(blocks) is int and blocks > 0
-        else "whole_blocks must be a whole number from 1 up."
-    )
+def _is_size(size: Any) -> bool:
+    return isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 0
 
 
 _LISTS = {"reads", "writes", "scales"}
-_CHECKS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("left", "right", "result", "computes", "reads", "writes"), _wrong_format),
-    **dict.fromkeys(("left_scales", "right_scales", "scales"), _wrong_scales),
-    "scale_bytes": _wrong_size,
-    "whole_blocks": _wrong_blocks,
+# What each value must be, and how to say what it is not.
+_Check = tuple[Callable[[Any], bool], Callable[[Any], str]]
+_FORMAT: _Check = (
+    _is_format,
+    lambda name: (
+        f"no format is called {name!r}.{nearest(name, PRECISIONS)} There are: "
+        f"{', '.join(PRECISIONS)}."
+    ),
+)
+_BY_SIDE: _Check = (
+    lambda text: isinstance(text, str) and _SCALES.fullmatch(text) is not None,
+    lambda text: (
+        "scales must be M, N or K (one for each row or column of that name), or a block such as "
+        f'"1x32", not {text!r}.'
+    ),
+)
+_CHECKS: dict[str, _Check] = {
+    **dict.fromkeys(("left", "right", "result", "computes", "reads", "writes"), _FORMAT),
+    **dict.fromkeys(("left_scales", "right_scales", "scales"), _BY_SIDE),
+    "scale_bytes": (_is_size, lambda size: f"scale_bytes must be a number, not {size!r}."),
+    "whole_blocks": (
+        lambda blocks: type(blocks) is int and blocks > 0,
+        lambda _: "whole_blocks must be a whole number from 1 up.",
+    ),
 }

@@ -284,7 +284,11 @@ def at_rate(
     import numpy as np
 
     random = np.random.default_rng(seed)
-    gaps = _gaps(rate, count, burstiness, random)
+    if burstiness == 0:
+        gaps = np.full(count, 1 / rate)
+    else:
+        # A gamma distribution of mean 1/rate; its shape is one over the squared variation.
+        gaps = random.gamma(1 / burstiness, burstiness / rate, count)
     spaced = "evenly spaced" if burstiness == 0 else "at random"
     if burstiness not in (0, 1):
         spaced += f", burstiness {burstiness:g}"
@@ -295,17 +299,6 @@ def at_rate(
         settled=count // 10,
         words=f"{rate:g} request{'' if rate == 1 else 's'}/s, {spaced}",
     )
-
-
-def _gaps(
-    rate: float, count: int, burstiness: float, random: numpy.random.Generator
-) -> numpy.ndarray[Any, Any]:
-    import numpy as np
-
-    if burstiness == 0:
-        return np.full(count, 1 / rate)
-    # A gamma distribution of mean 1/rate; its shape is one over the squared variation.
-    return random.gamma(1 / burstiness, burstiness / rate, count)
 
 
 def at_once(count: int, prompt: Lengths, output: Lengths, *, seed: int) -> Requests:
@@ -351,7 +344,10 @@ def of_users(
         for name, each in own.items():
             if each.fixed:
                 made = spread(each, name)
-                drawn[name] = _about(made, count, random)
+                lognormal = made.draw(count, random)
+                # Their mean is that of the distribution, but for whole numbers.
+                scaled = np.rint(lognormal * (made.mean / lognormal.mean()))
+                drawn[name] = np.maximum(1, scaled).astype(int)
                 spreads.append(f"{made.numbers[1]:g} for {name.removesuffix('_tokens')}s")
         if think_time:
             pauses = random.exponential(1.0, count)
@@ -370,11 +366,3 @@ def of_users(
         in_step=constant,
         lengths=f"lengths assumed lognormal, spread {' and '.join(spreads)}" if spreads else "",
     )
-
-
-def _about(lengths: Lengths, count: int, random: numpy.random.Generator) -> Any:
-    """Draw lengths whose mean is that of the distribution, but for whole numbers."""
-    import numpy as np
-
-    drawn = lengths.draw(count, random)
-    return np.maximum(1, np.rint(drawn * (lengths.mean / drawn.mean()))).astype(int)

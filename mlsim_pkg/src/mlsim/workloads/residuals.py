@@ -31,29 +31,10 @@ if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
 
 
-def parameters(model: Transformer) -> int:
-    """Return the learned numbers that residuals and layer embeddings add."""
-    return _stream_parameters(model) + _layer_embedding_parameters(model)
-
-
 def operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
     """Yield the operators of residuals and layer embeddings for one device."""
     yield from _layer_embedding_operators(model, parallelism)
     yield from _stream_operators(model, parallelism)
-
-
-def _stream_parameters(model: Transformer) -> int:
-    hidden, streams, rank = model.hidden, model.residual_streams, model.residual_rank
-    found = 0
-    if rank:  # two matrices and a norm
-        found += model.layers * (2 * int(count.projection_parameters(hidden, rank)) + hidden)
-    if streams:
-        found += 2 * (streams - 1) * int(count.projection_parameters(hidden, hidden))
-        # The router and its norm, the weights to predict and to correct, and a scale.
-        within = (hidden, streams), (streams, streams**2), (streams, streams)
-        each = sum(int(count.projection_parameters(*sides)) for sides in within)
-        found += model.layers * (each + 2 * hidden)
-    return found
 
 
 def carried_elements(model: Transformer) -> int:
@@ -76,11 +57,8 @@ def _low_rank(model: Transformer, tensor: int) -> Iterator[StepOperator]:
     """Yield the path through few numbers: it is added to its input, and both to the token."""
     hidden, rank = model.hidden, -(-model.residual_rank // tensor)
     live = 4 * hidden + carried_elements(model)
-    for name, inputs, outputs in (
-        ("low-rank residual, in", hidden, rank),
-        ("low-rank residual, out", rank, hidden),
-    ):
-        yield matrix(name, inputs, outputs, elements=inputs + outputs, live=live)
+    yield matrix("low-rank residual, in", hidden, rank, live=live)
+    yield matrix("low-rank residual, out", rank, hidden, live=live)
     yield _norm("low-rank residual, norm", hidden, live)
     for name in ("low-rank residual, sum", "low-rank residual, added"):
         yield _elementwise(name, 3 * hidden, live)
@@ -92,10 +70,8 @@ def _ends(model: Transformer, tensor: int) -> Iterator[StepOperator]:
     others, live = streams - 1, 2 * streams * hidden
     if others:
         columns = -(-hidden // tensor)
-        made = others * columns
-        yield matrix("streams, made", hidden, made, elements=hidden + made, live=live)
-        joined = matrix("streams, joined", hidden, columns, elements=hidden + columns, live=live)
-        yield _repeated(joined, others)
+        yield matrix("streams, made", hidden, others * columns, live=live)
+        yield _repeated(matrix("streams, joined", hidden, columns, live=live), others)
         # At both ends each is brought to the length of the first stream, and all are put side
         # by side.
         yield replace(_elementwise("streams, length of the first", hidden + 1, live), repeats=2)
@@ -148,12 +124,9 @@ def _weights(model: Transformer, what: str, outputs: int) -> Iterator[StepOperat
     """Yield the router, and the matrix that makes so many weights of its scores."""
     hidden, streams = model.hidden, model.residual_streams
     live = streams * hidden + hidden + streams + outputs
-    for name, inputs, made in (
-        ("streams, router", hidden, streams),
-        (f"streams, weights to {what}", streams, outputs),
-    ):
-        small = matrix(name, inputs, made, elements=inputs + made, live=live)
-        yield replace(small, unquantised=True)
+    router = matrix("streams, router", hidden, streams, live=live)
+    made = matrix(f"streams, weights to {what}", streams, outputs, live=live)
+    yield from (replace(each, unquantised=True) for each in (router, made))
 
 
 def _norm(name: str, hidden: int, live: int) -> StepOperator:
@@ -174,16 +147,6 @@ def table_parameters(model: Transformer) -> int:
     return int(count.projection_parameters(rows, model.layers * model.layer_embedding))
 
 
-def _layer_embedding_parameters(model: Transformer) -> int:
-    """Return the learned numbers that layer embeddings add, but for a norm in each layer."""
-    width = model.layer_embedding
-    if not width:
-        return 0
-    own = int(count.projection_parameters(model.hidden, width))
-    # The matrix from the usual embedding has a norm, of one layer's width.
-    return table_parameters(model) + 3 * model.layers * own + width
-
-
 def _layer_embedding_operators(
     model: Transformer, parallelism: Parallelism
 ) -> Iterator[StepOperator]:
@@ -200,23 +163,14 @@ def _layer_embedding_operators(
         live_elements=hidden + row,
         unquantised=True,
     )
-    yield matrix(
-        "layer embeddings, from the token's",
-        hidden,
-        row,
-        bias=width,
-        # It adds the row that was looked up.
-        elements=hidden + 2 * row,
-        live=hidden + 2 * row,
-    )
+    # It adds the row that was looked up.
+    yield matrix("layer embeddings, from the token's", hidden, row, bias=width, adds=True)
     # Where a token is several vectors, what comes back is added to the others (residual_streams).
     back = width + (1 if model.residual_streams else 2) * hidden
-    for name, inputs, outputs, elements in (
-        ("layer embedding, to its width", hidden, width, hidden + 2 * width),
-        ("layer embedding, back", width, hidden, back),
-    ):
-        each = matrix(name, inputs, outputs, elements=elements, live=2 * hidden + 2 * width)
-        yield replace(each, repeats=model.layers, resident_repeats=float(model.layers))
+    live = 2 * hidden + 2 * width
+    into = matrix("layer embedding, to its width", hidden, width, elements=live - hidden, live=live)
+    out = matrix("layer embedding, back", width, hidden, elements=back, live=live)
+    yield from (_repeated(each, model.layers) for each in (into, out))
     if tensor > 1:
         elements = count.all_reduce_elements(row, tensor)
         yield sent("all-reduce of layer embeddings", elements, tensor)

@@ -313,10 +313,6 @@ class StepOperator:
         held: dict[str, Any] = dict.fromkeys(names, numbers)
         return replace(self, **held)
 
-    def renamed(self, name: str) -> StepOperator:
-        """Return it under another name."""
-        return replace(self, name=name)
-
 
 def sent(name: str, elements: float, devices: int, **more: Any) -> StepOperator:
     """Return what so many devices send to one another, counted for each token."""
@@ -341,26 +337,28 @@ def matrix(
     inputs: int,
     outputs: int,
     *,
-    split: int = 1,
     bias: int = 0,
-    elements: int = 0,
-    live: int = 0,
+    adds: bool = False,
+    elements: int | None = None,
+    live: int | None = None,
 ) -> StepOperator:
-    """Return a projection, of which one device of `split` holds a part.
+    """Return a projection of each token.
 
-    It holds `bias` more numbers, which quantisation leaves alone, reads and writes
-    `elements` of activation for each token, and `live` of them are alive meanwhile.
+    It holds `bias` more numbers, which quantisation leaves alone. For each token it reads and
+    writes `elements` of activation: its inputs and outputs, unless said, and with `adds` what
+    they are added to. `live` of them are alive meanwhile: besides, unless said, the stream of
+    which the inputs were made, as wide as they are.
     """
     weights = count.projection_parameters(inputs, outputs)
-    held = -(-(weights + bias) // split)
+    moved = inputs + (1 + adds) * outputs
     return StepOperator(
         name=name,
         kind="projection",
-        token_multiply_adds=count.token_multiply_adds(-(-weights // split)),
-        outputs=-(-outputs // split),
-        parameters=held,
-        parameters_streamed=held,
-        wide_parameters=-(-bias // split),
-        token_elements=elements,
-        live_elements=live,
+        token_multiply_adds=count.token_multiply_adds(weights),
+        outputs=outputs,
+        parameters=weights + bias,
+        parameters_streamed=weights + bias,
+        wide_parameters=bias,
+        token_elements=moved if elements is None else elements,
+        live_elements=(moved if adds else moved + inputs) if live is None else live,
     )

@@ -270,21 +270,28 @@ class TokenLinear:
 class Block:
     """A block of a transformer with its norms in front: the parts of a stage.
 
-    `inner` is the width of all heads together. What is called bias says whether
-    something is added to queries and values, to keys, to the output of attention,
-    and in the feed-forward network; `gated` whether that has a second matrix, which
-    gates the first.
+    `bias` says whether something is added to queries and values and to what matrices put out,
+    `key_bias` whether to keys; `gated` whether the feed-forward network has a second matrix,
+    which gates the first.
     """
 
     heads: int
-    inner: int
+    head_size: int
     feed_forward: int
     norm: str = "layer"
     bias: bool = True
     key_bias: bool = True
-    output_bias: bool = True
-    feed_bias: bool = True
     gated: bool = False
+
+    @property
+    def inner(self) -> int:
+        """Width of all heads together."""
+        return self.heads * self.head_size
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether something is added to the output of attention, and in the feed-forward."""
+        return self.bias
 
     def normed(self, name: str, shape: Shape, also_live: int) -> Lowered:
         """Return a norm; the residual is what it reads."""
@@ -292,32 +299,17 @@ class Block:
         return elementwise(name, "norm", shape, held, also_live)
 
     def self_attention(
-        self,
-        prefix: str,
-        shape: Shape,
-        also_live: int,
-        *,
-        causal: bool = False,
-        bias_table: int = 0,
+        self, prefix: str, shape: Shape, live: int, *, causal: bool = False, bias_table: int = 0
     ) -> Iterator[Lowered]:
         """Yield the half of a block in which tokens look at one another."""
         # What came in waits until the output is added to it.
-        waiting, inner = also_live + shape.elements, self.inner
-        yield self.normed(f"{prefix}.norm", shape, also_live)
+        waiting, inner = live + shape.elements, self.inner
+        yield self.normed(f"{prefix}.norm", shape, live)
         bias = (2 * self.bias + self.key_bias) * inner
-        qkv = product(f"{prefix}.qkv", shape, 3 * inner, bias=bias, also_live=waiting)
-        yield qkv
-        queries = Shape(inner, shape.size, 1)
-        yield attention(
-            f"{prefix}.attention",
-            queries,
-            shape.size,
-            self.heads,
-            causal=causal,
-            bias=bias_table,
-            also_live=waiting,
-        )
-        yield self._output(prefix, shape, also_live)
+        yield product(f"{prefix}.qkv", shape, 3 * inner, bias=bias, also_live=waiting)
+        met, name = (Shape(inner, shape.size, 1), shape.size, self.heads), f"{prefix}.attention"
+        yield attention(name, *met, causal=causal, bias=bias_table, also_live=waiting)
+        yield self._output(prefix, shape, live)
 
     def cross_attention(
         self, prefix: str, shape: Shape, memory: Shape, also_live: int, *, last: bool = False
@@ -348,49 +340,22 @@ class Block:
         """Yield the half of a block in which each token is by itself."""
         width, branches = shape.channels, 1 + self.gated
         yield self.normed(f"{prefix}.norm", shape, also_live)
-        up = product(
-            f"{prefix}.up",
-            shape,
-            self.feed_forward,
-            bias=self.feed_bias * branches * self.feed_forward,
-            branches=branches,
-            also_live=also_live + shape.elements,
-        )
+        inner, waiting = self.feed_forward, also_live + shape.elements
+        bias = self.output_bias * branches * inner
+        up = product(f"{prefix}.up", shape, inner, bias=bias, branches=branches, also_live=waiting)
         yield up
-        bias = self.feed_bias * width
+        bias = self.output_bias * width
         yield product(f"{prefix}.down", up.output, width, bias=bias, adds=True, also_live=also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
-    """What both kinds of stages say of their blocks."""
+class _Stage(Block):
+    """What both kinds of stages say besides."""
 
     name: str
     blocks: int
-    heads: int
-    head_size: int
-    feed_forward: int
-    norm: str = "layer"
-    bias: bool = True
-    key_bias: bool = True
-    gated: bool = False
     relative_positions: int = 0
     activation: str = "gelu"
-
-    @property
-    def block(self) -> Block:
-        """One of its blocks."""
-        return Block(
-            heads=self.heads,
-            inner=self.heads * self.head_size,
-            feed_forward=self.feed_forward,
-            norm=self.norm,
-            bias=self.bias,
-            key_bias=self.key_bias,
-            output_bias=self.bias,
-            feed_bias=self.bias,
-            gated=self.gated,
-        )
 
     def bias_table(self, number: int) -> int:
         """Return the learned numbers by distance, which the first block holds for all."""
@@ -421,13 +386,12 @@ class EncoderStage(_Stage):
 
     def parts(self, shape: Shape, also_live: int = 0) -> Iterator[Lowered]:
         """Yield what it consists of, in the order in which it runs."""
-        block = self.block
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
             table = self.bias_table(number)
-            yield from block.self_attention(f"{prefix}.self", shape, also_live, bias_table=table)
-            yield from block.feed(f"{prefix}.feed", shape, also_live)
-        yield block.normed(f"{self.name}.norm", shape, also_live)
+            yield from self.self_attention(f"{prefix}.self", shape, also_live, bias_table=table)
+            yield from self.feed(f"{prefix}.feed", shape, also_live)
+        yield self.normed(f"{self.name}.norm", shape, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -476,19 +440,18 @@ class DecoderStage(_Stage):
             (added,) = Positions(name=f"{self.name}.positions").lower(shape, also_live).operators
             unread = (self.positions - self.tokens) * width
             yield Lowered((replace(added, table_parameters=unread),), shape)
-        block = self.block
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
             table = self.bias_table(number)
-            yield from block.self_attention(
+            yield from self.self_attention(
                 f"{prefix}.self", shape, also_live, causal=True, bias_table=table
             )
             last = number == self.blocks
-            yield from block.cross_attention(f"{prefix}.cross", shape, memory, also_live, last=last)
+            yield from self.cross_attention(f"{prefix}.cross", shape, memory, also_live, last=last)
             # Nobody reads the encoder's tokens after the last block has.
             also_live -= last * memory.elements
-            yield from block.feed(f"{prefix}.feed", shape, also_live)
-        yield block.normed(f"{self.name}.norm", shape, also_live)
+            yield from self.feed(f"{prefix}.feed", shape, also_live)
+        yield self.normed(f"{self.name}.norm", shape, also_live)
 
 
 def _gathered(parts: Iterator[Lowered], output: Shape) -> Lowered:

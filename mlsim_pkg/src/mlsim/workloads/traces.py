@@ -115,8 +115,10 @@ def _lines(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, 
             if key not in found:
                 raise DataFileError(f"{where}: no {key}; a request has {', '.join(KEYS)}.")
         time, *sizes = (str(found[key]) for key in KEYS)
+        if math.isnan(number(time)):
+            raise DataFileError(f"{where}: timestamp must be milliseconds, not {time!r}.")
         tokens = (_tokens(where, key, each) for key, each in zip(KEYS[1:], sizes, strict=True))
-        yield line, (_milliseconds(where, time), *tokens)  # type: ignore[misc]
+        yield line, (number(time) / _MS, *tokens)  # type: ignore[misc]
 
 
 def objects(path: Path, file: TextIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -138,13 +140,6 @@ def objects(path: Path, file: TextIO) -> Iterator[tuple[int, str, dict[str, Any]
         if not isinstance(found, dict):
             raise DataFileError(f"{where}: a request is an object, {{...}}, not {line.strip()!r}.")
         yield place, where, found
-
-
-def _milliseconds(where: str, text: str) -> float:
-    found = number(text)
-    if math.isnan(found):
-        raise DataFileError(f"{where}: timestamp must be milliseconds, not {text!r}.")
-    return found / _MS
 
 
 def _column(heads: Sequence[str], names: Sequence[str]) -> int | None:

@@ -223,65 +223,53 @@ def score_multiply_adds(model: Transformer, tokens: int) -> float:
 
 def exchanges(model: Transformer, parallelism: Parallelism, *, again: bool) -> Iterator[Kernel]:
     """Yield what is sent in one layer; `again`: whether whole layers are computed again."""
-    repeated = float(again)
-    if parallelism.tensor > 1:
-        yield from _tensor_exchanges(model.hidden, parallelism, repeated)
+    tensor, once_more = parallelism.tensor, float(again)
+    if tensor > 1:  # after attention, and after the feed-forward network
+        elements, hops = model.hidden * (tensor - 1) / tensor, tensor - 1
+        if parallelism.sequence:
+            # Each all-reduce is done in two halves; on the way back the inputs, of
+            # which each device kept a part, are gathered once more.
+            name, times = "reduce and scatter, or gather", (4.0, 4.0 * once_more, 6.0)
+            sent = _sent(name, elements, (hops, tensor, 1), times)
+        else:
+            times = (2.0, 2.0 * once_more, 2.0)
+            sent = _sent("all-reduce", 2 * elements, (2 * hops, tensor, 1), times)
+        yield replace(sent, collective=True)
     if parallelism.context > 1:
         hops = parallelism.context - 1
-        cached = model.attention.cached_elements / min(parallelism.tensor, model.attention.kv_heads)
-        ring = Kernel(
-            name="keys and values round the ring",
-            kind="network",
-            link_elements=hops * cached,
-            link_hops=hops,
-            link_span=parallelism.context,
-            link_stride=parallelism.tensor,
-        )
+        cached = model.attention.cached_elements / min(tensor, model.attention.kv_heads)
         # On the way back, their gradients go round as well.
-        yield replace(ring, forward_repeats=1.0, recompute_repeats=repeated, backward_repeats=2.0)
-    if model.experts and parallelism.expert > parallelism.tensor:
-        groups = parallelism.expert // parallelism.tensor
+        name, times = "keys and values round the ring", (1.0, once_more, 2.0)
+        yield _sent(name, hops * cached, (hops, parallelism.context, tensor), times)
+    if model.experts and parallelism.expert > tensor:
+        groups = parallelism.expert // tensor
         away = model.experts.exchanged_elements(model.hidden, parallelism)
         share = (model.layers - model.dense_layers) / model.layers
-        yield Kernel(
-            name="tokens to their experts, or back",
-            kind="network",
-            link_elements=away,
-            link_hops=groups - 1,
-            link_span=groups,
-            link_stride=parallelism.tensor,
-            forward_repeats=2.0 * share,
-            recompute_repeats=2.0 * repeated * share,
-            backward_repeats=2.0 * share,
-        )
+        name, times = "tokens to their experts, or back", (1.0, once_more, 1.0)
+        twice = tuple(2.0 * each * share for each in times)
+        yield _sent(name, away, (groups - 1, groups, tensor), twice)
 
 
-def _tensor_exchanges(hidden: int, parallelism: Parallelism, again: float) -> Iterator[Kernel]:
-    """Yield what tensor parallelism sends: after attention, and after the feed-forward."""
-    group = parallelism.tensor
-    one_way = Kernel(
-        name="reduce and scatter, or gather",
+def _sent(
+    name: str, elements: float, place: tuple[int, int, int], times: tuple[float, ...]
+) -> Kernel:
+    """Return what devices send to one another.
+
+    `place` has the messages that follow one another, the devices that take part, and how far
+    apart they are numbered; `times` how often it is sent forward, again, and on the way back.
+    """
+    hops, span, stride = place
+    forward, again, back = times
+    return Kernel(
+        name=name,
         kind="network",
-        link_elements=hidden * (group - 1) / group,
-        link_hops=group - 1,
-        link_span=group,
-        collective=True,
-    )
-    if parallelism.sequence:
-        # Each all-reduce is done in two halves; on the way back the inputs, of
-        # which each device kept a part, are gathered once more.
-        yield replace(
-            one_way, forward_repeats=4.0, recompute_repeats=4.0 * again, backward_repeats=6.0
-        )
-        return
-    yield replace(
-        one_way,
-        name="all-reduce",
-        link_elements=2 * one_way.link_elements,
-        link_hops=2 * one_way.link_hops,
-        forward_repeats=2.0,
-        recompute_repeats=2.0 * again,
-        backward_repeats=2.0,
+        link_elements=elements,
+        link_hops=hops,
+        link_span=span,
+        link_stride=stride,
+        forward_repeats=forward,
+        recompute_repeats=again,
+        backward_repeats=back,
     )
 
 
@@ -330,62 +318,15 @@ def _adapter(layer: Passes, each: Adapted) -> Iterator[Kernel]:
     """
     name, met, rank = f"adapter of {each.target}", each.met, float(each.rank)
     inputs, outputs = float(each.inputs), float(each.outputs)
-    into, out = met * rank * inputs, met * rank * outputs
-    first, second = each.held * rank * inputs, each.held * rank * outputs
+    into, out = rank * inputs, rank * outputs
     narrow, wide = met * (inputs + rank), met * (rank + outputs)
-    yield layer.forward(
-        f"{name}, in",
-        "product",
-        token_multiply_adds=into,
-        outputs=rank,
-        parameters_streamed=first,
-        token_elements=narrow,
-    )
-    yield layer.forward(
-        f"{name}, out",
-        "product",
-        token_multiply_adds=out,
-        outputs=outputs,
-        parameters_streamed=second,
-        token_elements=wide + met * outputs,
-        saved_elements=met * rank,
-    )
-    yield layer.backward(
-        f"{name}, out: input gradient",
-        "product",
-        token_multiply_adds=out,
-        outputs=rank,
-        parameters_streamed=second,
-        token_elements=wide,
-    )
-    yield layer.backward(
-        f"{name}, out: weight gradient",
-        "product",
-        token_multiply_adds=out,
-        row_tokens=0.0,
-        fixed_rows=rank,
-        outputs=outputs,
-        gradients_accumulated=second,
-        token_elements=wide,
-    )
-    yield layer.backward(
-        f"{name}, in: input gradient",
-        "product",
-        token_multiply_adds=into,
-        outputs=inputs,
-        parameters_streamed=first,
-        token_elements=narrow + met * inputs,
-    )
-    yield layer.backward(
-        f"{name}, in: weight gradient",
-        "product",
-        token_multiply_adds=into,
-        row_tokens=0.0,
-        fixed_rows=inputs,
-        outputs=rank,
-        gradients_accumulated=first,
-        token_elements=narrow,
-    )
+    moved = (narrow, narrow + met * inputs, narrow)
+    counts = {"work": met * into, "held": each.held * into, "kept": 0.0}
+    first, *first_back = layer.ways(f"{name}, in", (inputs, rank), moved, **counts)
+    moved = (wide + met * outputs, wide, wide)
+    counts = {"work": met * out, "held": each.held * out, "kept": met * rank}
+    second = layer.ways(f"{name}, out", (rank, outputs), moved, **counts)
+    yield from (first, *second, *first_back)
 
 
 def adapter_parameters_on_device(

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Shape, one_kernel
 from mlsim.workloads.tokens import Block, elementwise, product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PixelBlock(Block):
+    """A gated block without biases of queries, keys and values."""
+
+    bias: bool = False
+    key_bias: bool = False
+    gated: bool = True
+
+    @property
+    def output_bias(self) -> bool:
+        """True: other matrices have one."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,11 @@ class UNet:
         run = _Run(self, also_live)
         run.all(shape)
         return Lowered(tuple(run.operators), shape)
+
+
+def _convolution(name: str, width: int, kernel: int = 3, **more: Any) -> Convolution:
+    sizes = {"out_channels": width, "kernel": kernel, "padding": kernel // 2, **more}
+    return Convolution(name=name, bias=True, **sizes)
 
 
 class _Run:
@@ -125,10 +144,7 @@ class _Run:
 
     def convolve(self, name: str, shape: Shape, width: int, *, stride: int = 1) -> Shape:
         """Add a 3x3 convolution."""
-        layer = Convolution(
-            name=name, out_channels=width, kernel=3, stride=stride, padding=1, bias=True
-        )
-        return self.add(layer.lower(shape, self.also_live))
+        return self.add(_convolution(name, width, stride=stride).lower(shape, self.also_live))
 
     def norm(self, name: str, shape: Shape, waiting: int) -> Lowered:
         """Return a group norm with its activation function: a scale and a shift a channel."""
@@ -155,46 +171,30 @@ class _Run:
         # The time is counted among what is kept already.
         self.add(time.lower(self.time, self.also_live - self.time.elements + 2 * shape.elements))
         # The block's input waits for the shortcut.
-        a, b = (
-            Convolution(
-                name=f"{name}.{letter}",
-                out_channels=width,
-                kernel=3,
-                padding=1,
-                bias=True,
-                adds_residual=letter == "b",
-            )
-            for letter in "ab"
-        )
+        a = _convolution(f"{name}.a", width)
         self.add(a.lower(normed, self.also_live + shape.elements + width))
         self.add(self.norm(f"{name}.norm2", inner, shape.elements))
         if shape.channels != width:
-            shortcut = Convolution(name=f"{name}.shortcut", out_channels=width, kernel=1, bias=True)
+            shortcut = _convolution(f"{name}.shortcut", width, kernel=1)
             self.add(shortcut.lower(shape, self.also_live + inner.elements))
+        b = _convolution(f"{name}.b", width, adds_residual=True)
         self.shape = self.add(b.lower(inner, self.also_live))
 
     def attend(self, name: str) -> None:
         """Add a transformer block over the pixels, between two matrices."""
-        shape = self.shape
-        for part in self._attention(name, shape):
-            self.add(part)
-
-    def _attention(self, name: str, shape: Shape) -> Iterator[Lowered]:
-        width, heads = shape.channels, self.net.heads
+        shape, heads = self.shape, self.net.heads
+        width = shape.channels
         pixels = Shape(width, shape.places, 1)
         # What came in is added at the end.
         also_live = self.also_live + shape.elements
-        yield self.norm(f"{name}.norm", shape, 0)
-        yield product(f"{name}.in", pixels, width, bias=width, also_live=also_live)
-        block = Block(
-            heads=heads,
-            inner=width,
-            feed_forward=4 * width,
-            bias=False,
-            key_bias=False,
-            gated=True,
-        )
-        yield from block.self_attention(f"{name}.self", pixels, also_live)
-        yield from block.cross_attention(f"{name}.cross", pixels, self.context, also_live)
-        yield from block.feed(f"{name}.feed", pixels, also_live)
-        yield product(f"{name}.out", pixels, width, bias=width, adds=True, also_live=self.also_live)
+        self.add(self.norm(f"{name}.norm", shape, 0))
+        self.add(product(f"{name}.in", pixels, width, bias=width, also_live=also_live))
+        block = _PixelBlock(heads=heads, head_size=width // heads, feed_forward=4 * width)
+        for part in (
+            *block.self_attention(f"{name}.self", pixels, also_live),
+            *block.cross_attention(f"{name}.cross", pixels, self.context, also_live),
+            *block.feed(f"{name}.feed", pixels, also_live),
+        ):
+            self.add(part)
+        last = {"bias": width, "also_live": self.also_live}
+        self.add(product(f"{name}.out", pixels, width, adds=True, **last))

@@ -189,7 +189,7 @@ def test_the_mnist_net_as_torchsummary_prints_it() -> None:
     traffic = Traffic(graph, batch_size=3, element_bytes=FP32)
     assert traffic.flops(7) == 3 * 2 * 7
     moved = {"bytes_in": 600, "bytes_out": 120, "bytes_weights": 2040, "working_set": 2760}
-    assert traffic.of_node(graph["fc2"], 1000) == {**moved, "intensity": 1000 / 2760}
+    assert traffic.moved((graph["fc2"],), 1000) == {**moved, "intensity": 1000 / 2760}
     assert Models.VGG16.modules == ()
     assert printed(Models.VGG16) == ["0.57", "218.59", "527.79", "746.96"]
 

@@ -11,7 +11,6 @@ import pytest
 from config_files import FILE, MIXED, load, smallest, write
 from pytorch_parts import torchvision_models
 from real_configs import REAL
-from refusals import answered
 
 from mlsim import load_config
 from mlsim.errors import DataFileError
@@ -45,7 +44,7 @@ def test_each_family_is_tested() -> None:
     plain = Path(__file__).parents[3] / "fixtures" / "configs"
     tested |= {json.loads(path.read_text())["model_type"] for path in plain.glob("*.json")}
     # Their own tests stand below.
-    tested |= {"nemotron-nas", *(kind for kinds in catalogue().wrappers.values() for kind in kinds)}
+    tested |= {kind for kinds in catalogue().wrappers.values() for kind in kinds}
     assert set(catalogue().families) <= tested
 
 
@@ -83,49 +82,6 @@ def test_an_omitted_key_has_the_value_of_the_librarys_class() -> None:
         read = not fixed and catalogue().families[kind].keys[key] in (value, NEEDED)
         broken |= set() if as_told or read else {(kind, key)}
     assert broken == ours
-
-
-# Models whose layers were searched.
-
-
-def blocks(**changes: Any) -> list[dict[str, Any]]:
-    """Return three layers: whole, without attention, and with a network half as wide."""
-    whole = {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False}
-    none = {"n_heads_in_group": None, "no_op": True}
-    return [
-        {"attention": {**whole, **changes}, "ffn": {"ffn_mult": 6.0, "no_op": False}},
-        {"attention": none, "ffn": {"ffn_mult": 6.0, "no_op": False}},
-        {"attention": whole, "ffn": {"ffn_mult": 3.0, "no_op": False}},
-    ]
-
-
-def nas(folder: Path, **changes: Any) -> Path:
-    data = {
-        "model_type": "nemotron-nas",
-        "vocab_size": 100,
-        "hidden_size": 128,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "block_configs": blocks(),
-    }
-    return write(folder, data | changes)
-
-
-def test_a_searched_model_by_hand(tmp_path: Path) -> None:
-    """2/3 x 6 x 128 = 512 wide, twice; 2/3 x 3 x 128 = 256 wide, once; 2 of 3 have attention."""
-    model = load_config(nas(tmp_path))
-    attention = 128 * (4 + 2 * 2) * 32 + 128 * 128
-    networks = 3 * 128 * (512 + 512 + 256)
-    assert model.parameter_count == 2 * 100 * 128 + 2 * attention + networks + (2 + 3 + 1) * 128
-    assert model.model_cached_elements == 2 * 2 * 2 * 32
-
-
-def test_a_searched_model_is_refused_where_it_differs(tmp_path: Path) -> None:
-    def ask(first: Any = (), layers: Any = (0, 1, 2), **changes: Any) -> Any:
-        told = blocks(**dict(first))
-        return load_config(nas(tmp_path, **{"block_configs": [told[n] for n in layers], **changes}))
-
-    assert answered(ask, "searched") == []
 
 
 # Text within other modalities.

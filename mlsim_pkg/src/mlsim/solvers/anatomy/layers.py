@@ -482,7 +482,9 @@ def layer_rows(
     for node in graph.layers:
         row = _row(graph, traffic, count, (node,))
         runs_in = {"runs_in": homes[node.name]}
-        yield row | {"function": node.function} | traffic.of_node(node, row["operations"]) | runs_in
+        yield (
+            row | {"function": node.function} | traffic.moved((node,), row["operations"]) | runs_in
+        )
 
 
 def kernel_rows(
@@ -492,7 +494,7 @@ def kernel_rows(
     for each in kernels:
         row, name = _row(graph, traffic, count, each.nodes), each.operator.name
         also = {"layer": name, "function": ", ".join(node.name for node in each.nodes[1:])}
-        moved = traffic.of_kernel(each, row["operations"])
+        moved = traffic.moved(each.nodes, row["operations"])
         yield row | also | moved | {"runs_in": name}
 
 

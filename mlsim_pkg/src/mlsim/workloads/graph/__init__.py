@@ -20,32 +20,10 @@ from mlsim.errors import InvalidValueError, unknown_name
 # What a node may be. The first three are matrix products.
 CONVOLUTION, LINEAR, ATTENTION = "convolution", "linear", "attention"
 KINDS = (
-    "input",
-    CONVOLUTION,
-    LINEAR,
-    ATTENTION,
-    "batch norm",
-    "norm",
-    "response norm",
-    "activation",
-    "softmax",
-    "pooling",
-    "add",
-    "multiply",
-    "elementwise",
-    "dropout",
-    "concatenation",
-    "reshape",
-    "embedding",
-    "positions",
-    "product",
-    "recurrent",
-    "router",
-    "experts",
-    "distances",
-    "interaction",
-    "resampling",
-    "other",
+    *("input", CONVOLUTION, LINEAR, ATTENTION, "batch norm", "norm", "response norm"),
+    *("activation", "softmax", "pooling", "add", "multiply", "elementwise", "dropout"),
+    *("concatenation", "reshape", "embedding", "positions", "product", "recurrent", "router"),
+    *("experts", "distances", "interaction", "resampling", "other"),
 )
 
 

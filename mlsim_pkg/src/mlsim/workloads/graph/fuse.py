@@ -338,7 +338,7 @@ class Traffic:
     >>> from mlsim import Models
     >>> from mlsim.workloads.graph.networks import graph_of
     >>> graph = graph_of(Models.LeNet5_Variant)
-    >>> Traffic(graph, batch_size=1, element_bytes=4).of_node(graph["fc3"], 1200)["bytes_in"]
+    >>> Traffic(graph, batch_size=1, element_bytes=4).moved((graph["fc3"],), 1200)["bytes_in"]
     240.0
     """
 
@@ -373,7 +373,8 @@ class Traffic:
             if count
         )
 
-    def _moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
+    def moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
+        """Return what a kernel or a layer by itself moves, and its intensity."""
         read = self._read(nodes)
         written = self._bytes(written_of(self.graph, nodes))
         weights = sum(node.parameters_read(self.batch_size) for node in nodes) * self.element_bytes
@@ -385,14 +386,6 @@ class Traffic:
             "working_set": total,
             "intensity": work / total if total else 0.0,
         }
-
-    def of_node(self, node: Node, work: float) -> dict[str, float]:
-        """Return what one layer moves, if nothing runs with it, and its intensity."""
-        return self._moved((node,), work)
-
-    def of_kernel(self, kernel: Fused, work: float) -> dict[str, float]:
-        """Return what a kernel moves, and its intensity."""
-        return self._moved(kernel.nodes, work)
 
     def held(self, node: Node, states: int, *, has_error: bool) -> dict[str, float]:
         """Return what training holds of a layer."""

@@ -85,8 +85,6 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
 
     Raises
     ------
-    WrongKindError
-        If it is no language model.
     InvalidValueError
         If the tokens are no whole number, or not within the model's context.
 
@@ -95,12 +93,12 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
     >>> graph["layers.0.attention.qkv"].shape, graph.parameters
     ((512, 6144), 8030261248)
     """
-    if not isinstance(model, Transformer):
-        raise WrongKindError(
-            f"a language model belongs here, not {model!r}; mlsim.workloads.graph.graph takes "
-            "other networks too."
+    tokens = whole_tokens("tokens", tokens)
+    if not 1 <= tokens <= model.context:
+        raise InvalidValueError(
+            f"tokens = {tokens:,} is not within the context of {model.name}: give 1 to "
+            f"{model.context:,}."
         )
-    tokens = _within(model, tokens)
     sequence = TokenWiring(model.hidden, tokens, model.decoder, model.norm, NORMS[model.norm])
     blocks, notes = blocks_of(model)
     sequence.notes.extend(notes)
@@ -132,17 +130,6 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
     return sequence.graph()
 
 
-def _within(model: Transformer, tokens: Any) -> int:
-    """Return a number of tokens that the model can read."""
-    found = whole_tokens("tokens", tokens)
-    if not 1 <= found <= model.context:
-        raise InvalidValueError(
-            f"tokens = {found:,} is not within the context of {model.name}: give 1 to "
-            f"{model.context:,}."
-        )
-    return found
-
-
 def _embedding(sequence: TokenWiring, model: Transformer) -> str:
     """Wire what makes vectors of the numbers of words."""
     words = sequence.add("tokens", "input", (sequence.tokens,), element_bytes=8)
@@ -165,7 +152,7 @@ def _layer_embeddings(sequence: TokenWiring, model: Transformer, stream: str) ->
     all_ = model.layers * width
     fields = {"table": table_parameters(model), "read": sequence.tokens * all_}
     rows = sequence.each("layer_embeddings", "embedding", all_, "tokens", **fields)
-    made = sequence.linear("layer_embeddings_matrix", stream, model.hidden, all_)
+    made = sequence.linear("layer_embeddings_matrix", stream, all_)
     norm: dict[str, Any] = {"function": model.norm, "weights": width}
     made = sequence.each("layer_embeddings_norm", "norm", all_, made, **norm)
     return sequence.each("layer_embeddings_sum", "add", all_, made, rows)
@@ -175,12 +162,12 @@ def _layer_embedding(
     sequence: TokenWiring, model: Transformer, name: str, stream: str, rows: str
 ) -> str:
     """Wire what a layer makes of its part of the embedding, which is added to the token."""
-    width, hidden = model.layer_embedding, model.hidden
-    narrow = sequence.linear(f"{name}.in", stream, hidden, width)
+    width = model.layer_embedding
+    narrow = sequence.linear(f"{name}.in", stream, width)
     narrow = sequence.each(f"{name}.activation", "activation", width, narrow)
     own = sequence.part(f"{name}.part", rows, width, "this layer's part")
     weighed = sequence.each(f"{name}.weigh", "multiply", width, narrow, own)
-    return sequence.linear(f"{name}.out", weighed, width, hidden)
+    return sequence.linear(f"{name}.out", weighed, model.hidden)
 
 
 def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, stream: str) -> str:
@@ -217,7 +204,7 @@ def _ends(sequence: TokenWiring, model: Transformer, stream: str, *, all_logits:
     hidden, words = model.hidden, model.vocabulary
     if model.pooler:
         first = sequence.add("first_token", "reshape", (hidden,), stream, function="first token")
-        last = sequence.linear("pooler", first, hidden, hidden, rows=1, biases=hidden)
+        last = sequence.linear("pooler", first, hidden, hidden)
         sequence.add("pooler_activation", "activation", (hidden,), last)
     if not model.output_layer:
         return
@@ -300,19 +287,15 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     groups = (each for each in (model.mixer_layers, model.feed_layers) if len(each) > 1)
     counts = (count for group in (*groups, model.mixers) for count, _ in group)
     unknown = [SPREAD.format(layers=model.layers)] if min(counts) < model.layers else []
-    if model.norms * model.layers and not model.layer_norms:
+    if model.norms:
         parts = max(len(mixed) + len(fed) for mixed, fed in pairs)
         if model.norms > 2 * parts + (model.layer_embedding > 0):
             unknown.append(SOME_NORMS.format(norms=model.norms))
-    return tuple(_with_norms(model, *pair) for pair in pairs), tuple(unknown)
-
-
-def _with_norms(model: Transformer, mixers: Sequence[Any], feeds: Sequence[Any]) -> Block:
-    """Return a layer with its norms: so many each, or one for each part."""
-    parts = len(mixers) + len(feeds)
-    norms = parts if model.layer_norms else model.norms
-    behind = model.layer_embedding > 0 and norms > 2 * parts
-    return Block(tuple(mixers), tuple(feeds), norms - behind, behind)
+    found = []
+    for first, then in pairs:
+        behind = model.layer_embedding > 0 and model.norms > 2 * (len(first) + len(then))
+        found.append(Block(first, then, model.norms - behind, behind))
+    return tuple(found), tuple(unknown)
 
 
 def _windows(layers: int, mixer: Any) -> list[tuple[int, Any]]:

@@ -49,27 +49,20 @@ class TokenWiring(Wiring):
         return self.add(name, "norm", shape, source, **fields)
 
     def linear(
-        self,
-        name: str,
-        source: str,
-        inputs: int,
-        outputs: int,
-        *,
-        biases: int = 0,
-        rows: int = 0,
-        learned: bool = True,
+        self, name: str, source: str, outputs: int, biases: int = 0, *, learned: bool = True
     ) -> str:
-        """Add a matrix that each token is multiplied with, or so many rows only.
+        """Add a matrix that each token of a source is multiplied with, or the only one it has.
 
         One that is not `learned` is that of an earlier node, which holds it.
         """
-        rows = rows or self.tokens
+        *sides, inputs = self.shapes[source]
+        rows = sides[0] if sides else 1
         return self.add(
             name,
             "linear",
-            (rows, outputs) if rows == self.tokens else (outputs,),
+            (*sides, outputs),
             source,
-            function=PROJECTION if rows == self.tokens else "",
+            function=PROJECTION if sides else "",
             weights=inputs * outputs * learned,
             biases=biases,
             multiply_adds=rows * inputs * outputs,
@@ -120,78 +113,69 @@ def _operators(sequence: TokenWiring, part: Any) -> dict[str, StepOperator]:
 
 def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -> list[str]:
     operators, hidden = _operators(sequence, part), sequence.hidden
-    if part.shared_cache:
-        return _with_earlier_cache(sequence, part, name, source)
-    columns = operators["queries, keys, values"].outputs
-    queries, mixed = part.heads * part.head_size, part.heads * part.value_width
-    keys = part.kv_heads * part.head_size
+    first = "queries" if part.shared_cache else "queries, keys, values"
+    wired, columns = "queries" if part.shared_cache else "qkv", operators[first].outputs
+    made = sequence.linear(f"{name}.{wired}", source, columns, part.bias * columns)
+    mixed = part.heads * part.value_width
     gate = part.output_gate * mixed
-    qkv = sequence.linear(f"{name}.qkv", source, hidden, columns, biases=part.bias * columns)
-    inputs = kept = [qkv]
-    if part.qk_norm:
-        inputs = [
-            _head_norm(sequence, part, f"{name}.query", qkv, part.heads),
-            _head_norm(sequence, part, f"{name}.key", qkv, part.kv_heads),
-        ]
-        values = columns - gate - queries - keys
-        if part.value_norm:
-            inputs.append(_value_norm(sequence, part, name, qkv))
-        elif not part.values_from_keys:
-            inputs.append(sequence.part(f"{name}.values", qkv, values, "values"))
-        kept = inputs[1:]
-    elif gate:
-        inputs = [sequence.part(f"{name}.heads", qkv, columns - gate, "queries, keys, values")]
-    if part.indexer:
-        _index(sequence, part, name, source, source)
-    sequence.cached[_cache_of(part)] = kept
+    if part.shared_cache:
+        inputs = _with_earlier_cache(sequence, part, name, made)
+    else:
+        inputs = [made]
+        if part.qk_norm:
+            inputs = _normed_heads(sequence, part, name, made, columns - gate)
+        elif gate:
+            inputs = [sequence.part(f"{name}.heads", made, columns - gate, first)]
+        # Layers that read one cache have a window and a head's size in common.
+        sequence.cached[part.window, part.head_size] = inputs[1:] if part.qk_norm else [made]
+        if part.indexer:
+            _index(sequence, part, name, source, source)
     last = _meet(sequence, part, name, operators["attention"], inputs)
     if gate:
-        gates = sequence.part(f"{name}.gate", qkv, gate, "gate")
+        gates = sequence.part(f"{name}.gate", made, gate, "gate")
         last = sequence.each(f"{name}.gated", "multiply", mixed, last, gates, function=GATE)
-    biases = part.output_bias * hidden
-    return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
-
-
-def _cache_of(part: Attention) -> tuple[int, int]:
-    """Return what layers have in common that read one cache: their window, and their heads."""
-    return part.window, part.head_size
+    return [sequence.linear(f"{name}.output", last, hidden, part.output_bias * hidden)]
 
 
 def _with_earlier_cache(
-    sequence: TokenWiring, part: Attention, name: str, source: str
+    sequence: TokenWiring, part: Attention, name: str, queries: str
 ) -> list[str]:
-    """Wire attention that has queries only, and reads keys and values of an earlier layer."""
-    operators, hidden = _operators(sequence, part), sequence.hidden
-    columns = operators["queries"].outputs
-    asked = sequence.linear(f"{name}.queries", source, hidden, columns, biases=part.bias * columns)
+    """Return the queries, and the keys and values of an earlier layer that they meet."""
+    seen = sequence.cached.get((part.window, part.head_size), [])
     if part.qk_norm:
-        asked = _head_norm(sequence, part, f"{name}.query", asked, part.heads)
-    seen = sequence.cached.get(_cache_of(part), [])
-    if len(seen) == 1 and not part.qk_norm:  # they are a part of one matrix's result
+        return [_head_norm(sequence, part, f"{name}.query", queries, part.heads), *seen]
+    if len(seen) == 1:  # they are a part of one matrix's result
         kept = 2 * part.kv_heads * part.head_size
         seen = [sequence.part(f"{name}.cache", seen[0], kept, "keys, values")]
-    last = _meet(sequence, part, name, operators["attention"], [asked, *seen])
-    biases = part.output_bias * hidden
-    mixed = part.heads * part.value_width
-    return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
+    return [queries, *seen]
+
+
+def _normed_heads(
+    sequence: TokenWiring, part: Attention, name: str, made: str, columns: int
+) -> list[str]:
+    """Add norms of queries and of keys, and perhaps of values, which learns nothing."""
+    inputs = [
+        _head_norm(sequence, part, f"{name}.query", made, part.heads),
+        _head_norm(sequence, part, f"{name}.key", made, part.kv_heads),
+    ]
+    if part.value_norm or not part.values_from_keys:
+        width = columns - (part.heads + part.kv_heads) * part.head_size
+        width = part.kv_heads * part.value_width if part.value_norm else width
+        values = sequence.part(f"{name}.values", made, width, "values")
+        if part.value_norm:
+            shape = (sequence.tokens, part.kv_heads, part.value_width)
+            values = sequence.add(f"{name}.value_norm", "norm", shape, values, function="rms")
+        inputs.append(values)
+    return inputs
 
 
 def _head_norm(sequence: TokenWiring, part: Attention, name: str, source: str, heads: int) -> str:
     """Add a norm of queries or of keys: by head with numbers for all, or of all heads at once."""
     width = heads * part.head_size
     turned = sequence.part(f"{name}_heads", source, width, "heads")
-    shape: tuple[int, ...] = (sequence.tokens, heads, part.head_size)
-    weights = part.head_size
-    if part.wide_norm:
-        shape, weights = (sequence.tokens, width), width
-    return sequence.add(f"{name}_norm", "norm", shape, turned, function="rms", weights=weights)
-
-
-def _value_norm(sequence: TokenWiring, part: Attention, name: str, source: str) -> str:
-    """Add a norm of values, by head, which learns nothing."""
-    shape = (sequence.tokens, part.kv_heads, part.value_width)
-    values = sequence.part(f"{name}.values", source, part.kv_heads * part.value_width, "values")
-    return sequence.add(f"{name}.value_norm", "norm", shape, values, function="rms")
+    sides = (width,) if part.wide_norm else (heads, part.head_size)
+    fields = {"function": "rms", "weights": sides[-1]}
+    return sequence.add(f"{name}_norm", "norm", (sequence.tokens, *sides), turned, **fields)
 
 
 def _meet(
@@ -236,20 +220,17 @@ def _index(
     """Add an indexer: what it chooses is read by the attention of this layer and the next."""
     part = mixer.indexer
     assert part is not None
-    width = next(node.shape[-1] for node in reversed(sequence.nodes) if node.name == queries)
-    columns, tokens = part.heads * part.size, sequence.tokens
-    inputs = [sequence.linear(f"{name}.index.queries", queries, width, columns)]
-    keys = sequence.linear(f"{name}.index.key.matrix", source, sequence.hidden, part.size)
+    inputs = [sequence.linear(f"{name}.index.queries", queries, part.heads * part.size)]
+    keys = sequence.linear(f"{name}.index.key.matrix", source, part.size)
     inputs.append(sequence.inner_norm(f"{name}.index.key.norm", keys, part.size, 2 * part.size))
     if part.weighted:
-        weights = f"{name}.index.weights"
-        inputs.append(sequence.linear(weights, source, sequence.hidden, part.heads))
+        inputs.append(sequence.linear(f"{name}.index.weights", source, part.heads))
     scores = next(each for each in part.operators(sequence.hidden) if each.name == "index scores")
     pairs, hidden = sequence.pairs(scores.attention_window)
     sequence.chosen = sequence.add(
         f"{name}.index.scores",
         "attention",
-        (tokens, min(mixer.chosen, tokens)),
+        (sequence.tokens, min(mixer.chosen, sequence.tokens)),
         *inputs,
         function="scores",
         multiply_adds=scores.pair_multiply_adds * pairs,
@@ -259,64 +240,50 @@ def _index(
 
 
 def _latent(sequence: TokenWiring, part: LatentAttention, name: str, source: str) -> list[str]:
-    operators, hidden = _operators(sequence, part), sequence.hidden
-    queries = part.heads * (part.content_size + part.rope_size)
-    narrow, inputs = source, hidden
+    narrow = source
     if part.query_rank:
-        rank = inputs = part.query_rank
-        narrow = sequence.linear(f"{name}.query_reduction", source, hidden, rank)
+        rank = part.query_rank
+        narrow = sequence.linear(f"{name}.query_reduction", source, rank)
         narrow = sequence.inner_norm(f"{name}.query_norm", narrow, rank, rank)
-    asked = sequence.linear(f"{name}.queries", narrow, inputs, queries)
-    kept = part.kv_rank + part.rope_size
-    packed = sequence.linear(f"{name}.kv_compression", source, hidden, kept)
+    queries = part.heads * (part.content_size + part.rope_size)
+    asked = sequence.linear(f"{name}.queries", narrow, queries)
+    packed = sequence.linear(f"{name}.kv_compression", source, part.kv_rank + part.rope_size)
     vector = sequence.part(f"{name}.kv_compressed", packed, part.kv_rank, "keys, values")
     turned = sequence.part(f"{name}.kv_rotary_key", packed, part.rope_size, "rotary key")
     vector = sequence.inner_norm(f"{name}.kv_norm", vector, part.kv_rank, part.kv_rank)
     wide = part.heads * (part.content_size + part.value_size)
-    both = sequence.linear(f"{name}.kv_expansion", vector, part.kv_rank, wide)
+    both = sequence.linear(f"{name}.kv_expansion", vector, wide)
     if part.indexer:
         _index(sequence, part, name, source, narrow)
-    mixed = part.heads * part.value_size
-    met = _meet(sequence, part, name, operators["attention"], [asked, both, turned])
-    return [sequence.linear(f"{name}.output", met, mixed, hidden)]
+    operator = _operators(sequence, part)["attention"]
+    met = _meet(sequence, part, name, operator, [asked, both, turned])
+    return [sequence.linear(f"{name}.output", met, sequence.hidden)]
 
 
 def _recurrent(sequence: TokenWiring, part: Recurrent, name: str, source: str) -> list[str]:
-    operators, hidden = _operators(sequence, part), sequence.hidden
-    columns = operators["state inputs"].outputs
-    state = operators["state"]
-    inner = state.token_elements - columns
-    last = sequence.linear(f"{name}.inputs", source, hidden, columns)
-    last = sequence.each(
-        f"{name}.state",
-        "recurrent",
-        inner,
-        last,
-        function=type(part).__name__,
-        weights=state.parameters,
-        multiply_adds=sequence.tokens * state.token_multiply_adds,
-    )
-    return [sequence.linear(f"{name}.output", last, inner, hidden)]
+    operators = _operators(sequence, part)
+    columns, state = operators["state inputs"].outputs, operators["state"]
+    last = sequence.linear(f"{name}.inputs", source, columns)
+    fields = {"function": type(part).__name__, "weights": state.parameters}
+    done, inner = sequence.tokens * state.token_multiply_adds, state.token_elements - columns
+    called = f"{name}.state"
+    last = sequence.each(called, "recurrent", inner, last, multiply_adds=done, **fields)
+    return [sequence.linear(f"{name}.output", last, sequence.hidden)]
 
 
 def _feed(sequence: TokenWiring, part: FeedForward, name: str, source: str) -> list[str]:
     hidden, inner = sequence.hidden, part.size
     columns = part.branches * inner
-    last = sequence.linear(f"{name}.up", source, hidden, columns, biases=part.bias * columns)
-    if part.cut:
-        last = _cut(sequence, name, last, inner)
+    last = sequence.linear(f"{name}.up", source, columns, part.bias * columns)
+    if part.cut:  # the smaller of the gate's numbers become zero, and weigh the rest
+        gate = sequence.part(f"{name}.gate", last, inner, "gate")
+        kept = sequence.each(f"{name}.cut", "elementwise", inner, gate, function=BY_ROW)
+        kept = _activation(sequence, f"{name}.activation", kept, inner, gated=False)
+        rest = sequence.part(f"{name}.rest", last, inner, "what the gate weighs")
+        last = sequence.each(f"{name}.weigh", "multiply", inner, kept, rest)
     else:
         last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
-    return [sequence.linear(f"{name}.down", last, inner, hidden, biases=part.bias * hidden)]
-
-
-def _cut(sequence: TokenWiring, name: str, source: str, width: int) -> str:
-    """Add what sets the smaller of a gate's numbers to zero, and weighs the rest."""
-    gate = sequence.part(f"{name}.gate", source, width, "gate")
-    found = sequence.each(f"{name}.cut", "elementwise", width, gate, function=BY_ROW)
-    found = sequence.each(f"{name}.activation", "activation", width, found)
-    rest = sequence.part(f"{name}.rest", source, width, "what the gate weighs")
-    return sequence.each(f"{name}.weigh", "multiply", width, found, rest)
+    return [sequence.linear(f"{name}.down", last, hidden, part.bias * hidden)]
 
 
 def _activation(sequence: TokenWiring, name: str, source: str, width: int, *, gated: bool) -> str:
@@ -355,7 +322,7 @@ def _routed(sequence: TokenWiring, part: Experts, name: str, source: str, router
     """Add the experts among which the router chooses some for each token."""
     hidden, tokens, width = sequence.hidden, sequence.tokens, part.width(sequence.hidden)
     if part.latent:
-        source = sequence.linear(f"{name}.to_their_width", source, hidden, width)
+        source = sequence.linear(f"{name}.to_their_width", source, width)
     branches, inner = part.expert.branches, part.per_token * part.size
 
     def matrices(end: str, sides: tuple[int, int], shape: tuple[int, ...], *given: str) -> str:
@@ -380,7 +347,7 @@ def _routed(sequence: TokenWiring, part: Experts, name: str, source: str, router
     last = matrices("down", (part.size, width), (part.per_token, width), last)
     last = sequence.each(f"{name}.weighted", "multiply", width, last, function="weighted sum")
     if part.latent:
-        last = sequence.linear(f"{name}.from_their_width", last, width, hidden)
+        last = sequence.linear(f"{name}.from_their_width", last, hidden)
     return last
 
 
@@ -448,7 +415,7 @@ class Streams:
     def _turned(self, name: str, source: str, length: str) -> str:
         """Add a matrix, and what makes its result as long as the first stream."""
         sequence, wide = self.sequence, self.model.hidden
-        made = sequence.linear(name, source, wide, wide)
+        made = sequence.linear(name, source, wide)
         turned = f"{name}.length"
         return sequence.each(turned, "elementwise", wide, made, length, function=BY_ROW)
 
@@ -502,14 +469,13 @@ class Streams:
         """
         sequence, wide, scores = self.sequence, self.model.hidden, self.count
         source = sequence.inner_norm(f"{name}.norm", source, wide, wide * learned)
-        router = sequence.linear(f"{name}.router", source, wide, scores, learned=learned)
+        router = sequence.linear(f"{name}.router", source, scores, learned=learned)
         router = sequence.each(f"{name}.tanh", "activation", scores, router, function="tanh")
-        return sequence.linear(f"{name}.weights", router, scores, outputs)
+        return sequence.linear(f"{name}.weights", router, outputs)
 
 
 def low_rank(sequence: TokenWiring, model: Transformer, name: str, source: str) -> str:
     """Add the path through few numbers, and its input; return the node that holds both."""
-    wide, rank = model.hidden, model.residual_rank
-    narrow = sequence.linear(f"{name}.in", source, wide, rank)
-    made = sequence.norm(f"{name}.norm", sequence.linear(f"{name}.out", narrow, rank, wide))
+    narrow = sequence.linear(f"{name}.in", source, model.residual_rank)
+    made = sequence.norm(f"{name}.norm", sequence.linear(f"{name}.out", narrow, model.hidden))
     return sequence.sum(f"{name}.sum", [source, made])

@@ -6,20 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from mlsim.workloads import model
 from mlsim.workloads.graph import Graph, Node
-from mlsim.workloads.model import (
-    Convolution,
-    Distances,
-    Dropout,
-    Layer,
-    Linear,
-    Lowered,
-    Network,
-    Operator,
-    Pool,
-    ResponseNorm,
-    Shape,
-)
 from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
 from mlsim.workloads.tokens import (
     DecoderStage,
@@ -35,7 +23,7 @@ from mlsim.workloads.tokens import (
 SOFTMAX = ("softmax", "log_softmax")
 
 
-def sides(shape: Shape) -> tuple[int, ...]:
+def sides(shape: model.Shape) -> tuple[int, ...]:
     """Return a shape as frameworks write it: channels first in a map, tokens first in a sequence.
 
     >>> sides(Shape(64, 56)), sides(Shape(768, 197, rank=1)), sides(Shape(10, 1))
@@ -54,18 +42,19 @@ class Wiring:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.notes: list[str] = []
+        self.shapes: dict[str, tuple[int, ...]] = {}
 
     def add(self, name: str, kind: str, shape: tuple[int, ...], *inputs: str, **fields: Any) -> str:
         """Add a node."""
         self.nodes.append(Node(name=name, kind=kind, shape=shape, inputs=inputs, **fields))
+        self.shapes[name] = shape
         return name
 
     def activation(self, function: str, name: str, source: str) -> str:
         """Add an activation function, if there is one."""
         if not function:
             return source
-        shape = next(node.shape for node in reversed(self.nodes) if node.name == source)
-        kind = "softmax" if function in SOFTMAX else "activation"
+        kind, shape = "softmax" if function in SOFTMAX else "activation", self.shapes[source]
         return self.add(f"{name}_{function}", kind, shape, source, function=function)
 
     def graph(self) -> Graph:
@@ -73,12 +62,12 @@ class Wiring:
         return Graph(tuple(self.nodes), tuple(self.notes))
 
 
-def wire_leaf(wiring: Wiring, lowered: Lowered, source: str, shortcut: str = "") -> str:
+def wire_leaf(wiring: Wiring, lowered: model.Lowered, source: str, shortcut: str = "") -> str:
     """Wire a layer that was lowered by itself; `shortcut` is added to what it puts out."""
     layer, out = lowered.layer, sides(lowered.output)
     assert layer is not None
     name = last = wiring.add(layer.name, LEAVES[type(layer)], out, source, **_counts(lowered))
-    if isinstance(layer, Convolution):
+    if isinstance(layer, model.Convolution):
         if layer.batch_norm:
             width = layer.out_channels
             fields = {"weights": width, "biases": width, "buffers": 2 * width}
@@ -88,12 +77,12 @@ def wire_leaf(wiring: Wiring, lowered: Lowered, source: str, shortcut: str = "")
     return wiring.activation(getattr(layer, "activation", ""), name, last)
 
 
-def _counts(lowered: Lowered) -> dict[str, Any]:
+def _counts(lowered: model.Lowered) -> dict[str, Any]:
     """Return what the node of a layer counts."""
     layer, shape = lowered.layer, lowered.input
-    if isinstance(layer, Dropout):
+    if isinstance(layer, model.Dropout):
         return {"function": "maps" if layer.maps else ""}
-    if isinstance(layer, Pool) and shape is not None:
+    if isinstance(layer, model.Pool) and shape is not None:
         whole, learned = not layer.kernel, layer.trained * shape.channels
         return {
             "function": "sum" if layer.trained else "mean" if whole or layer.mean else "max",
@@ -101,15 +90,15 @@ def _counts(lowered: Lowered) -> dict[str, Any]:
             "biases": learned,
             "window": shape.places if whole else layer.kernel**shape.rank,
         }
-    if not isinstance(layer, (Convolution, Linear, Distances)):
+    if not isinstance(layer, (model.Convolution, model.Linear, model.Distances)):
         return {}
     (operator,), columns, biases, norms = lowered.operators, 0, 0, 0
-    if isinstance(layer, Distances):
+    if isinstance(layer, model.Distances):
         columns = layer.classes
     else:
-        columns = layer.out_features if isinstance(layer, Linear) else layer.out_channels
+        columns = layer.out_features if isinstance(layer, model.Linear) else layer.out_channels
         biases = layer.bias * columns
-    if isinstance(layer, Convolution):
+    if isinstance(layer, model.Convolution):
         norms = 2 * layer.batch_norm * columns
     weights = operator.parameters - biases - norms
     return {
@@ -122,16 +111,16 @@ def _counts(lowered: Lowered) -> dict[str, Any]:
 
 
 LEAVES: dict[type[Any], str] = {
-    Convolution: "convolution",
-    Linear: "linear",
-    Pool: "pooling",
-    Dropout: "dropout",
-    ResponseNorm: "response norm",
-    Distances: "distances",
+    model.Convolution: "convolution",
+    model.Linear: "linear",
+    model.Pool: "pooling",
+    model.Dropout: "dropout",
+    model.ResponseNorm: "response norm",
+    model.Distances: "distances",
 }
 
 
-def _patches(wiring: Wiring, layer: PatchEmbedding, shape: Shape, source: str) -> str:
+def _patches(wiring: Wiring, layer: PatchEmbedding, shape: model.Shape, source: str) -> str:
     lowered = layer.lower(shape)
     (operator,) = lowered.operators
     tokens, width = lowered.output, layer.width
@@ -155,7 +144,7 @@ def _patches(wiring: Wiring, layer: PatchEmbedding, shape: Shape, source: str) -
     return wiring.add(f"{layer.name}_positions", "positions", out, last, weights=tokens.elements)
 
 
-def _look_up(wiring: Wiring, operator: Operator, output: Shape, *inputs: str) -> str:
+def _look_up(wiring: Wiring, operator: model.Operator, output: model.Shape, *inputs: str) -> str:
     return wiring.add(
         operator.name,
         "embedding",
@@ -166,7 +155,9 @@ def _look_up(wiring: Wiring, operator: Operator, output: Shape, *inputs: str) ->
     )
 
 
-def _product(wiring: Wiring, operator: Operator, tokens: int, source: str, columns: int = 0) -> str:
+def _product(
+    wiring: Wiring, operator: model.Operator, tokens: int, source: str, columns: int = 0
+) -> str:
     """Add a matrix that each token is multiplied with; `columns`, where not all are put out."""
     weights = operator.multiply_adds // tokens
     columns = columns or operator.outputs
@@ -194,14 +185,14 @@ class _Blocks:
         self.stream = self.last = source
         self.queries = ""
 
-    def wire(self, parts: Iterator[Lowered], tokens: int) -> str:
+    def wire(self, parts: Iterator[model.Lowered], tokens: int) -> str:
         """Wire all parts; return the last node."""
         for part in parts:
             (operator,) = part.operators
             self.last = self._part(operator, part.output, tokens)
         return self.last
 
-    def _part(self, operator: Operator, output: Shape, tokens: int) -> str:
+    def _part(self, operator: model.Operator, output: model.Shape, tokens: int) -> str:
         add, name = self.wiring.add, operator.name
         end = name.rpartition(".")[2]
         if operator.kind == "embedding":
@@ -231,7 +222,7 @@ class _Blocks:
     def _norm(self, parameters: int, width: int) -> dict[str, Any]:
         return {"weights": width, "biases": parameters - width, "function": self.stage.norm}
 
-    def _attention(self, operator: Operator, output: Shape) -> str:
+    def _attention(self, operator: model.Operator, output: model.Shape) -> str:
         causal = operator.name.endswith(".self.attention") and bool(self.memory)
         hidden = 0
         if causal:  # of n (n + 1) / 2 pairs, (n - 1) / (n + 1) more
@@ -251,7 +242,7 @@ class _Blocks:
             kept_bytes=4 * self.stage.heads * output.size,
         )
 
-    def _up(self, operator: Operator, output: Shape, tokens: int) -> str:
+    def _up(self, operator: model.Operator, output: model.Shape, tokens: int) -> str:
         columns = (1 + self.stage.gated) * operator.outputs
         last = _product(self.wiring, operator, tokens, self.last, columns)
         function = self.stage.activation
@@ -265,7 +256,7 @@ INPUT = "input"
 _KINDS = {"projection": "linear", "normalisation": "response norm"}
 
 
-def graph_of(network: Network) -> Graph:
+def graph_of(network: model.Network) -> Graph:
     """Return the computation graph of a network, for one sample.
 
     >>> from mlsim import Models
@@ -285,7 +276,9 @@ def graph_of(network: Network) -> Graph:
     return wiring.graph()
 
 
-def _wire(wiring: Wiring, layer: Layer, shape: Shape, source: str) -> tuple[str, Shape]:
+def _wire(
+    wiring: Wiring, layer: model.Layer, shape: model.Shape, source: str
+) -> tuple[str, model.Shape]:
     """Wire one layer or stage; return its last node and the shape that it puts out."""
     lowered = layer.lower(shape)
     if isinstance(layer, (BottleneckStage, BasicStage, InvertedStage)):
@@ -295,7 +288,9 @@ def _wire(wiring: Wiring, layer: Layer, shape: Shape, source: str) -> tuple[str,
     return _wire_tokens(wiring, layer, shape, lowered, source), lowered.output
 
 
-def _wire_tokens(wiring: Wiring, layer: Layer, shape: Shape, lowered: Lowered, source: str) -> str:
+def _wire_tokens(
+    wiring: Wiring, layer: model.Layer, shape: model.Shape, lowered: model.Lowered, source: str
+) -> str:
     """Wire what works on tokens; return its last node."""
     if isinstance(layer, PatchEmbedding):
         return _patches(wiring, layer, shape, source)
@@ -317,7 +312,10 @@ def _wire_tokens(wiring: Wiring, layer: Layer, shape: Shape, lowered: Lowered, s
 
 
 def _residual_stage(
-    wiring: Wiring, stage: BottleneckStage | BasicStage | InvertedStage, shape: Shape, source: str
+    wiring: Wiring,
+    stage: BottleneckStage | BasicStage | InvertedStage,
+    shape: model.Shape,
+    source: str,
 ) -> str:
     """Wire residual blocks: a chain beside a shortcut, which may be a convolution of its own."""
     for number in range(1, stage.blocks + 1):
@@ -337,7 +335,7 @@ def _residual_stage(
     return source
 
 
-def _whole(wiring: Wiring, layer: Layer, lowered: Lowered, source: str) -> str:
+def _whole(wiring: Wiring, layer: model.Layer, lowered: model.Lowered, source: str) -> str:
     """Wire a layer of which only operators are known, one after another."""
     wiring.notes.append(
         f"{layer.name}: its operators are counted as they run, one after another; "

@@ -30,13 +30,8 @@ from mlsim.workloads.language import Transformer
 
 # Classes with the last layer that is counted here; other ones have another.
 _COUNTED = (
-    "ForCausalLM",
-    "LMHeadModel",
-    "ForConditionalGeneration",
-    "BertForMaskedLM",
-    "BertModel",
-    "RobertaForMaskedLM",
-    "RobertaModel",
+    *("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
+    *("BertForMaskedLM", "BertModel", "RobertaForMaskedLM", "RobertaModel"),
 )
 # Keys or models of the zoo that a message names; how alike a misspelled family must be, and how
 # long.
@@ -80,7 +75,12 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
         If something is left out: the part of a model that is not for text, or a
         last layer that is not the one for the next token.
     """
-    source = read_source(_file(Path(path)))
+    path = Path(path)
+    if path.is_dir():
+        path /= "config.json"
+        if not path.is_file():
+            raise DataFileError(f"{path.parent}: this folder has no config.json.")
+    source = read_source(path)
     family, config, kind = _text_model(source, frozenset(ignore))
     name = _name(source) or kind
     made = family.build(config)
@@ -105,15 +105,6 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
             stacklevel=2,
         )
     return _with_formats(source, family, model, places)
-
-
-def _file(path: Path) -> Path:
-    """Return the file that a path means."""
-    if not path.is_dir():
-        return path
-    if not (path / "config.json").is_file():
-        raise DataFileError(f"{path}: this folder has no config.json.")
-    return path / "config.json"
 
 
 def _text_model(source: Source, ignore: frozenset[str]) -> tuple[Family, Config, str]:

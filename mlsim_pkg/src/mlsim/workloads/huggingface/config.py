@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,15 +97,6 @@ class Config:
             raise self.error(f"{self.name(key)} must be a list of {what}, not {shown(value)}.", key)
         return value
 
-    def objects(self, key: str) -> list[dict[str, Any]]:
-        """Return a list of objects, which must be there."""
-        value = self.values.get(key)
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise self.error(
-                f"{self.name(key)} must be a list of objects, not {shown(value)}.", key
-            )
-        return value
-
     def one_each(self, key: str, listed: Any) -> list[Any]:
         """Return a list that must have an entry for each layer."""
         layers = self.count("num_hidden_layers")
@@ -116,25 +107,6 @@ class Config:
                 key,
             )
         return listed
-
-    def check_object(
-        self,
-        what: str,
-        given: Mapping[str, Any],
-        fixed: Mapping[str, tuple[Any, ...]],
-        read: Collection[str],
-        key: str,
-    ) -> None:
-        """Refuse what is not understood of an object within the file: a key, or its value."""
-        for name, value in given.items():
-            allowed = fixed.get(name)
-            if allowed and value not in allowed:
-                raise self.error(
-                    f"{what}.{name} = {shown(value)} is not understood, only {shown(allowed[0])}.",
-                    key,
-                )
-            if not allowed and name not in read:
-                raise self.error(f"{what}.{name} is not understood.", key)
 
 
 def shown(value: Any) -> str:

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mlsim.workloads.blocks import Attention, FeedForward
+from mlsim.workloads.blocks import Experts, FeedForward
 from mlsim.workloads.huggingface.config import Config, shown
 from mlsim.workloads.huggingface.parts import (
     FULL,
     SLIDING,
     attention,
     chosen_experts,
+    gated_network,
     layers_of,
     sizes,
 )
@@ -37,6 +38,16 @@ def places(kinds: Sequence[Any], **parts: Any) -> dict[str, list[int]]:
     return {
         part.replace("_", "-"): [layer for layer, each in enumerate(kinds) if each == kind]
         for part, kind in parts.items()
+    }
+
+
+def fed(kinds: Sequence[Any], network: FeedForward, experts: Experts) -> dict[str, Any]:
+    """Return what layers have of a network (0) and of experts (1)."""
+    return {
+        "feed_forward": network if 0 in kinds else None,
+        "experts": experts if 1 in kinds else None,
+        "feed_layers": counted(kinds, {0: network, 1: experts}),
+        "places": places(kinds, feed_forward=0, experts=1),
     }
 
 
@@ -68,7 +79,7 @@ def gemma4(config: Config) -> dict[str, Any]:
         window=0,
     )
     layers, sharing = config.count("num_hidden_layers"), sharing_layers(config, kinds)
-    network = FeedForward(size=config.count("intermediate_size"), gated=True)
+    network = gated_network(config)
     width = config.maybe("hidden_size_per_layer_input", 0) or 0
     readers = {
         SLIDING: replace(near, shared_cache=True),
@@ -142,24 +153,17 @@ def llama4(config: Config) -> dict[str, Any]:
     with_experts = set(range(step - 1, layers, step) if listed is None else listed)
     if not with_experts <= set(range(layers)):
         raise config.error(f"moe_layers must be among the {layers} layers.", "moe_layers")
-    routed = len(with_experts)
-    network = FeedForward(size=config.count("intermediate_size_mlp"), gated=True)
-    feeds = tuple(each for each in ((layers - routed, network), (routed, experts)) if each[0])
+    routed = [int(each in with_experts) for each in range(layers)]
     return {
         **sizes(config),
         "attention": far,
-        "experts": experts if routed else None,
         "mixer_layers": counted(kinds, {CHUNKED: near, FULL: far}),
-        "feed_layers": feeds,
-        "places": places(
-            [each in with_experts for each in range(layers)], feed_forward=False, experts=True
-        ),
+        **fed(routed, gated_network(config, "intermediate_size_mlp"), experts),
     }
 
 
 def mimo_flash(config: Config) -> dict[str, Any]:
     """Return a MiMo-V2-Flash: a window in most layers, which have KV heads of their own."""
-    layers = config.count("num_hidden_layers")
     kinds = layers_of(config, "hybrid_layer_pattern", (0, 1))
     routed = layers_of(config, "moe_layer_freq", (0, 1))
     if kinds is None or routed is None:
@@ -180,15 +184,11 @@ def mimo_flash(config: Config) -> dict[str, Any]:
         window=config.count("sliding_window"),
     )
     experts = chosen_experts(config, "n_routed_experts", "moe_intermediate_size", router_bias=True)
-    network = FeedForward(size=config.count("intermediate_size"), gated=True)
     return {
         **sizes(config),
         "attention": far,
-        "experts": experts if sum(routed) else None,
         "mixer_layers": counted(kinds, {1: near, 0: far}),
-        "feed_layers": counted(routed, {0: network, 1: experts}),
-        "places": places(routed, feed_forward=0, experts=1),
-        "feed_forward": network if sum(routed) < layers else None,
+        **fed(routed, gated_network(config), experts),
     }
 
 
@@ -259,70 +259,3 @@ def _cut(config: Config, layers: int) -> list[bool]:
         if not number or not 0 <= share < 1:
             raise config.error(f"{key} must be a share from 0 to below 1, not {shown(share)}.", key)
     return [share > 0 for share in shares]
-
-
-# What a block of a searched model may not say otherwise.
-_PLAIN_BLOCK: dict[str, tuple[Any, ...]] = {
-    "replace_with_linear": (False, None),
-    "sparsify": (None,),
-    "num_sink_tokens": (None,),
-    "window_length": (None,),
-    "unshifted_sink": (False, None),
-    "use_prefill_window_in_sink_attention": (False, None),
-}
-_ROUNDED = 256
-
-
-def nemotron_nas(config: Config) -> dict[str, Any]:
-    """Return a Llama whose layers were searched: some without attention, networks of many widths.
-
-    A multiple of the width is rounded as in the model's own code: two thirds of it, up
-    to a multiple of 256.
-    """
-    blocks = config.one_each("block_configs", config.objects("block_configs"))
-    heads, hidden = config.count("num_attention_heads"), config.count("hidden_size")
-    mixers: list[Attention] = []
-    networks: list[FeedForward] = []
-    for number, block in enumerate(blocks):
-        mixed, fed = (_block_part(config, number, block, each) for each in ("attention", "ffn"))
-        if not mixed.get("no_op"):
-            group = mixed.get("n_heads_in_group")
-            if type(group) is not int or group < 1 or heads % group:
-                raise config.error(
-                    f"block_configs[{number}]: n_heads_in_group = {shown(group)} must be a whole "
-                    f"number that divides num_attention_heads = {heads}.",
-                    "block_configs",
-                )
-            mixers.append(attention(config, kv_heads=heads // group))
-        if not fed.get("no_op"):
-            times = fed.get("ffn_mult")
-            if isinstance(times, bool) or not isinstance(times, (int, float)) or not 0 < times < 99:
-                raise config.error(
-                    f"block_configs[{number}]: ffn_mult = {shown(times)} must be a number of "
-                    "widths.",
-                    "block_configs",
-                )
-            size = int(2 * times * hidden / 3)
-            networks.append(FeedForward(size=size + -size % _ROUNDED, gated=True))
-    if not mixers:
-        raise config.error("no layer has attention.", "block_configs")
-    return {
-        **sizes(config),
-        "attention": mixers[0],
-        "feed_forward": networks[0] if networks else None,
-        "mixer_layers": counted(mixers, {each: each for each in mixers}),
-        "feed_layers": counted(networks, {each: each for each in networks}),
-        # A part that is left out has no norm either.
-        "layer_norms": len(mixers) + len(networks),
-    }
-
-
-def _block_part(config: Config, number: int, block: Any, name: str) -> dict[str, Any]:
-    """Return the attention or the network of a block, which is as plain as can be told here."""
-    part = block.get(name) if isinstance(block, dict) else None
-    if not isinstance(part, dict):
-        raise config.error(f"block_configs[{number}].{name} must be an object.", "block_configs")
-    read = ("no_op", "n_heads_in_group", "ffn_mult")
-    what = f"block_configs[{number}].{name}"
-    config.check_object(what, part, _PLAIN_BLOCK, read, "block_configs")
-    return part

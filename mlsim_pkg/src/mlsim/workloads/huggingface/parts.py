@@ -18,11 +18,6 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 Window = dict[str, int]
 
 
-def whole_sequence(config: Config) -> Window:
-    """Return no window: each layer's attention sees all."""
-    return {}
-
-
 def every_layer(config: Config) -> Window:
     """Return a window in all layers, if the file has one."""
     return {"window": config.maybe("sliding_window") or 0}
@@ -146,10 +141,15 @@ def sizes(config: Config) -> dict[str, Any]:
     }
 
 
+def gated_network(config: Config, key: str = "intermediate_size") -> FeedForward:
+    """Return a feed-forward network with a gate."""
+    return FeedForward(size=config.count(key), gated=True)
+
+
 def gated(
     config: Config,
     *,
-    window: Callable[[Config], Window] = whole_sequence,
+    window: Callable[[Config], Window] | None = None,
     experts: Callable[[Config], Experts | None] | None = None,
     qkv_bias: bool = False,
     qk_norm: bool = False,
@@ -160,9 +160,7 @@ def gated(
     """Return a Llama, or a relative: grouped-query attention and gated networks."""
     bias = config.flag("attention_bias")
     found = experts(config) if experts else None
-    dense = FeedForward(
-        size=config.count("intermediate_size"), gated=True, bias=config.flag("mlp_bias")
-    )
+    dense = replace(gated_network(config), bias=config.flag("mlp_bias"))
     return {
         **sizes(config),
         "attention": attention(
@@ -172,7 +170,7 @@ def gated(
             qk_norm=qk_norm,
             # OLMo's norms stand behind each part, and those of queries and keys are wide.
             wide_norm=after and qk_norm,
-            **window(config),
+            **(window(config) if window else {}),
         ),
         "feed_forward": None if found and not found.dense_layers else dense,
         "experts": found,
@@ -315,15 +313,23 @@ def qwen_experts(config: Config) -> Experts | None:
 def qwen2_moe(config: Config) -> dict[str, Any]:
     """Return a Qwen2 with experts, one of them shared, as wide as several, behind a gate."""
     shared = shared_experts(config, "shared_expert_intermediate_size", "moe_intermediate_size")
-    made = gated(
-        config,
-        qkv_bias=config.flag("qkv_bias"),
-        window=listed_window,
-        experts=qwen_experts,
-    )
+    bias = config.flag("qkv_bias")
+    made = gated(config, qkv_bias=bias, window=listed_window, experts=qwen_experts)
     if made["experts"]:
         made["experts"] = replace(made["experts"], shared=shared, shared_gate=True)
     return made
+
+
+def deepseek_experts(config: Config, router_bias: bool) -> Experts:
+    """Return experts, some of them shared, in all layers but the first few."""
+    return chosen_experts(
+        config,
+        "n_routed_experts",
+        "moe_intermediate_size",
+        shared=config.maybe("n_shared_experts", 0) or 0,
+        dense_layers=config.count("first_k_dense_replace", 0),
+        router_bias=router_bias,
+    )
 
 
 def latent(config: Config, *, router_bias: bool = False) -> dict[str, Any]:
@@ -331,15 +337,8 @@ def latent(config: Config, *, router_bias: bool = False) -> dict[str, Any]:
 
     The router's bias is e_score_correction_bias, which corrects its choice.
     """
-    layers, dense = config.count("num_hidden_layers"), config.count("first_k_dense_replace", 0)
-    experts = chosen_experts(
-        config,
-        "n_routed_experts",
-        "moe_intermediate_size",
-        shared=config.maybe("n_shared_experts", 0) or 0,
-        dense_layers=dense,
-        router_bias=router_bias,
-    )
+    experts = deepseek_experts(config, router_bias)
+    dense = experts.dense_layers
     return {
         **sizes(config),
         "attention": LatentAttention(
@@ -350,24 +349,19 @@ def latent(config: Config, *, router_bias: bool = False) -> dict[str, Any]:
             rope_size=config.count("qk_rope_head_dim"),
             value_size=config.count("v_head_dim"),
         ),
-        "feed_forward": (
-            FeedForward(size=config.count("intermediate_size"), gated=True) if dense else None
-        ),
-        "experts": experts if dense < layers else None,
+        "feed_forward": gated_network(config) if dense else None,
+        "experts": experts if dense < config.count("num_hidden_layers") else None,
     }
 
 
 def gpt_oss(config: Config) -> dict[str, Any]:
     """Return a gpt-oss: sinks, a window in every other layer, experts with biases."""
     bias = config.flag("attention_bias")
+    kind: dict[str, Any] = {"bias": bias, "output_bias": bias, "sinks": True}
     return {
         **sizes(config),
-        "attention": attention(
-            config, bias=bias, output_bias=bias, sinks=True, **pattern_window(config)
-        ),
-        "experts": chosen_experts(
-            config, "num_local_experts", "intermediate_size", bias=True, router_bias=True
-        ),
+        "attention": attention(config, **kind, **pattern_window(config)),
+        "experts": replace(mixtral_experts(config), bias=True, router_bias=True),
         # Its published weights are in 4 bits in the experts only.
         "quantised": "experts",
     }
@@ -384,25 +378,13 @@ def minimax_m2(config: Config) -> dict[str, Any]:
     return {
         **sizes(config),
         "attention": attention(config, qk_norm=norm, wide_norm=norm),
-        "experts": chosen_experts(
-            config,
-            "num_local_experts",
-            "intermediate_size",
-            router_bias=config.flag("use_routing_bias"),
-        ),
+        "experts": replace(mixtral_experts(config), router_bias=config.flag("use_routing_bias")),
     }
 
 
 def glm4_moe(config: Config) -> dict[str, Any]:
     """Return a GLM-4.5: grouped-query attention, and experts but in the first layers."""
-    experts = partial(
-        chosen_experts,
-        count="n_routed_experts",
-        size="moe_intermediate_size",
-        router_bias=True,
-        shared=config.maybe("n_shared_experts", 0) or 0,
-        dense_layers=config.count("first_k_dense_replace", 0),
-    )
+    experts = partial(deepseek_experts, router_bias=True)
     made = gated(config, experts=experts, qk_norm=config.flag("use_qk_norm"))
     # Only queries, keys and values have a bias.
     return made | {"attention": replace(made["attention"], output_bias=False)}

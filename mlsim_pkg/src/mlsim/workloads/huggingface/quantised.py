@@ -100,13 +100,8 @@ def released(
             found[operator] = _mean({scheme.weights: len(layers) - out, _WIDE: out})
     apart = tuple((name, each) for name, each in found.items() if each is not scheme.weights)
     where = "hf_quant_config.json" if beside else f"{KEY} of {source.path.name}"
-    return Released(
-        weights=scheme.weights,
-        activations=scheme.activations,
-        kv_cache=scheme.kv_cache,
-        operators=apart,
-        where=where,
-    )
+    narrow = {"activations": scheme.activations, "kv_cache": scheme.kv_cache}
+    return Released(weights=scheme.weights, **narrow, operators=apart, where=where)
 
 
 _WIDE = precision("bf16")
@@ -124,24 +119,16 @@ def _listed(
 ) -> Precision:
     """Return the format of an operator from a list of modules with the algorithm of each."""
     counts: Counter[Precision] = Counter()
+    listed = scheme.listed or {}
     for layer in layers:
-        algorithm = next(
-            (
-                scheme.listed[path]
-                for whole in paths(operator, layer, names)
-                for path in _above(whole)
-                if scheme.listed and path in scheme.listed
-            ),
-            None,
-        )
+        algorithm = ""
+        for path in paths(operator, layer, names):
+            # A module or what it is in, the nearest that is listed.
+            words = path.split(".")
+            inner = [".".join(words[:end]) for end in range(len(words), 1, -1)]
+            algorithm = algorithm or next((listed[each] for each in inner if each in listed), "")
         counts[_algorithm(source, algorithm)[0] if algorithm else _WIDE] += 1
     return _mean(counts)
-
-
-def _above(path: str) -> list[str]:
-    """Return a module and all that it is in, nearest first."""
-    words = path.split(".")
-    return [".".join(words[:end]) for end in range(len(words), 1, -1)]
 
 
 def _algorithm(source: Source, name: Any) -> tuple[Precision, str]:
@@ -167,11 +154,6 @@ def _blocks(source: Source, data: Mapping[str, Any]) -> _Scheme:
             )
         weights = in_groups("fp8", block[0], block[1], scale_bits=32)
     return _Scheme(weights, "fp8", ignored=_names(source, data, "modules_to_not_convert"))
-
-
-def _mxfp4(source: Source, data: Mapping[str, Any]) -> _Scheme:
-    ignored = _names(source, data, "modules_to_not_convert")
-    return _Scheme(precision("mxfp4"), ignored=ignored)
 
 
 def _grouped(source: Source, data: Mapping[str, Any]) -> _Scheme:
@@ -263,7 +245,9 @@ def _modelopt(source: Source, data: Mapping[str, Any]) -> _Scheme:
 
 _READ: dict[str, Callable[[Source, Mapping[str, Any]], _Scheme]] = {
     "fp8": _blocks,
-    "mxfp4": _mxfp4,
+    "mxfp4": lambda source, data: _Scheme(
+        precision("mxfp4"), ignored=_names(source, data, "modules_to_not_convert")
+    ),
     "awq": _grouped,
     "gptq": _grouped,
     "compressed-tensors": _compressed,
@@ -280,8 +264,8 @@ def _scheme(source: Source, data: Mapping[str, Any]) -> _Scheme:
             KEY,
         )
     keys = catalogue().quantised["keys"][method].split()
-    unknown = [key for key in data if key not in ("quant_method", *keys)]
-    unknown = [key for key in unknown if data[key] is not None]
+    understood = ("quant_method", *keys)
+    unknown = [key for key, value in data.items() if key not in understood and value is not None]
     if unknown:
         raise source.error(f"{KEY}: not understood: {', '.join(unknown)}.", KEY)
     return _READ[method](source, data)
@@ -297,8 +281,5 @@ def _names(source: Source, data: Mapping[str, Any], key: str) -> tuple[str, ...]
 
 
 def _counts(values: Any, how_many: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == how_many
-        and all(type(each) is int and each > 0 for each in values)
-    )
+    several = isinstance(values, list) and len(values) == how_many
+    return several and all(type(each) is int and each > 0 for each in values)

@@ -8,13 +8,15 @@ from typing import Any
 
 from mlsim.workloads.blocks import DeltaRule, Experts, FeedForward, Indexer, StateSpace
 from mlsim.workloads.huggingface.config import Config, shown
-from mlsim.workloads.huggingface.mixed import counted, every, places
+from mlsim.workloads.huggingface.mixed import counted, every, fed, places
 from mlsim.workloads.huggingface.parts import (
     FULL,
     attention,
     chosen_experts,
+    gated_network,
     latent,
     layers_of,
+    mixtral_experts,
     shared_experts,
     sizes,
 )
@@ -24,10 +26,8 @@ def sparse_latent(config: Config) -> dict[str, Any]:
     """Return a DeepSeek-V3.2 or GLM-5: latent attention to tokens that an indexer chooses."""
     made = latent(config, router_bias=True)
     far = replace(made["attention"], chosen=config.count("index_topk"))
-    own = replace(
-        far,
-        indexer=Indexer(heads=config.count("index_n_heads"), size=config.count("index_head_dim")),
-    )
+    heads, size = config.count("index_n_heads"), config.count("index_head_dim")
+    own = replace(far, indexer=Indexer(heads=heads, size=size))
     layers = config.count("num_hidden_layers")
     routed = layers_of(config, "mlp_layer_types", ("dense", "sparse"))
     dense = config.count("first_k_dense_replace", 0)
@@ -69,10 +69,8 @@ _SPARSE_FIXED: dict[str, tuple[Any, ...]] = {
     "sparse_score_type": ("max", None),
 }
 _SPARSE_COUNTS = (
-    "sparse_index_dim",
-    "sparse_num_index_heads",
-    "sparse_topk_blocks",
-    "sparse_block_size",
+    *("sparse_index_dim", "sparse_num_index_heads"),
+    *("sparse_topk_blocks", "sparse_block_size"),
 )
 # Which layers have it, whose indexers have no values; and blocks among those chosen.
 _SPARSE_OTHER = ("sparse_attention_freq", "sparse_disable_index_value", "sparse_local_block")
@@ -84,18 +82,21 @@ def minimax_m3(config: Config) -> dict[str, Any]:
     A token looks at so many whole blocks at most, its own among them.
     """
     given, key = config.values["sparse_attention_config"], "sparse_attention_config"
-    layers = config.count("num_hidden_layers")
     if not isinstance(given, dict):
         raise config.error(f"{key} must be an object, not {shown(given)}.", key)
-    config.check_object(key, given, _SPARSE_FIXED, (*_SPARSE_COUNTS, *_SPARSE_OTHER), key)
+    for name, value in given.items():
+        allowed = _SPARSE_FIXED.get(name)
+        if allowed and value not in allowed:
+            raise config.error(
+                f"{key}.{name} = {shown(value)} is not understood, only {shown(allowed[0])}.", key
+            )
+        if not allowed and name not in (*_SPARSE_COUNTS, *_SPARSE_OTHER):
+            raise config.error(f"{key}.{name} is not understood.", key)
     inner = Config(config.source, {**config.values, **given}, config.spelled, config.within)
     sparse = layers_of(inner, "sparse_attention_freq", (0, 1))
     routed = layers_of(config, "moe_layer_freq", (0, 1))
-    if (
-        sparse is None
-        or routed is None
-        or (given.get("sparse_disable_index_value", sparse) != sparse)
-    ):
+    same = given.get("sparse_disable_index_value", sparse) == sparse
+    if sparse is None or routed is None or not same:
         raise config.error(
             f"moe_layer_freq and {key}.sparse_attention_freq must say what each layer is, and "
             "sparse_disable_index_value the same as the latter.",
@@ -103,25 +104,18 @@ def minimax_m3(config: Config) -> dict[str, Any]:
         )
     size, heads, blocks, block = (inner.count(name) for name in _SPARSE_COUNTS)
     far = attention(config, qk_norm=config.flag("use_qk_norm"))
-    near = replace(
-        far, chosen=blocks * block, indexer=Indexer(heads=heads, size=size, weighted=False)
-    )
-    experts = chosen_experts(
-        config,
-        "num_local_experts",
-        "intermediate_size",
-        router_bias=config.flag("use_routing_bias"),
-        shared=shared_experts(config, "shared_intermediate_size", "intermediate_size"),
-    )
-    network = FeedForward(size=config.count("dense_intermediate_size"), gated=True)
+    indexer = Indexer(heads=heads, size=size, weighted=False)
+    near = replace(far, chosen=blocks * block, indexer=indexer)
+    shared = shared_experts(config, "shared_intermediate_size", "intermediate_size")
+    bias = config.flag("use_routing_bias")
+    experts = replace(mixtral_experts(config), router_bias=bias, shared=shared)
+    found = fed(routed, gated_network(config, "dense_intermediate_size"), experts)
+    found["places"] |= places(sparse, indexer=1)
     return {
         **sizes(config),
         "attention": near if any(sparse) else far,
-        "experts": experts if any(routed) else None,
-        "feed_forward": network if sum(routed) < layers else None,
         "mixer_layers": counted(sparse, {1: near, 0: far}),
-        "feed_layers": counted(routed, {0: network, 1: experts}),
-        "places": places(routed, feed_forward=0, experts=1) | places(sparse, indexer=1),
+        **found,
     }
 
 
@@ -160,13 +154,8 @@ def qwen_linear(config: Config) -> dict[str, Any]:
         state_format=state_format(config, "mamba_ssm_dtype"),
     )
     bias = config.flag("attention_bias")
-    full = attention(
-        config,
-        bias=bias,
-        output_bias=bias,
-        qk_norm=True,
-        output_gate=config.flag("attn_output_gate"),
-    )
+    full = attention(config, bias=bias, output_bias=bias, qk_norm=True)
+    full = replace(full, output_gate=config.flag("attn_output_gate"))
     experts = None
     if "num_experts" in config.values:
         size = "moe_intermediate_size"
@@ -176,9 +165,7 @@ def qwen_linear(config: Config) -> dict[str, Any]:
         **sizes(config),
         "attention": full,
         "experts": experts,
-        "feed_forward": None
-        if experts
-        else FeedForward(size=config.count("intermediate_size"), gated=True),
+        "feed_forward": None if experts else gated_network(config),
         "mixer_layers": counted(kinds, {LINEAR: linear, FULL: full}),
         "places": places(kinds, state=LINEAR, attention=FULL),
     }
@@ -249,7 +236,6 @@ def nemotron_h(config: Config) -> dict[str, Any]:
         "mixer_layers": counted(kinds, {"mamba": state, "attention": mixer}),
         "feed_layers": counted(kinds, feeds),
         "norms": 1,
-        "places": places(
-            kinds, state="mamba", attention="attention", experts="moe", feed_forward="mlp"
-        ),
+        "places": places(kinds, state="mamba", attention="attention")
+        | places(kinds, experts="moe", feed_forward="mlp"),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import MissingLibraryError, WrongKindError
+from mlsim.errors import WrongKindError, need
 from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.fuse import operators_of
 from mlsim.workloads.model import Network, NetworkOperators, Shape
@@ -85,25 +85,16 @@ def read_module(
     MissingLibraryError
         If PyTorch is not installed.
     """
-    _check(module)
-    from mlsim.workloads.pytorch.reader import read
-
-    return read(module, shape=shape, example=example, tokens=tokens, name=name, training=training)
-
-
-def _check(module: Any) -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingLibraryError(
-            "to read a PyTorch module, PyTorch must be installed. "
-            'pip install "mlsim[torch]" brings it.'
-        ) from error
+    need("torch", "reading a PyTorch module", "torch")
     if not is_module(module):
         raise WrongKindError(
             f"a torch.nn.Module is wanted, not {type(module).__name__}. Models of the zoo are "
             "given by their names, and a config.json by load_config(path)."
         )
+    from mlsim.workloads.pytorch.reader import read
+
+    given = {"shape": shape, "example": example, "tokens": tokens}
+    return read(module, name, training=training, **given)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -25,7 +25,7 @@ def _norm(recorder: Recorder, call: Call) -> None:
     function = call.name.partition("_norm")[0].removeprefix("native_") if kind == "norm" else ""
     held = [each for each in (call["running_mean"], call["running_var"]) if each is not None]
     buffers = sum(each.numel() for each in held) if kind == "batch norm" else 0
-    uses = recorder.uses(call["weight"], role=WEIGHTS) + recorder.uses(call["bias"], role=BIASES)
+    uses = recorder.learned(call["weight"], bias=call["bias"])
     recorder.add(call, kind, function, inputs=[call["input"]], uses=uses, buffers=buffers)
 
 
@@ -38,11 +38,8 @@ def _pool(recorder: Recorder, call: Call) -> None:
     function = "max" if "max" in call.name else "mean"
     rank = int(next(each for each in call.name if each.isdigit()))
     if "adaptive" in call.name:
-        ratios = [
-            -(-before // after)
-            for before, after in zip(source.shape[-rank:], out.shape[-rank:], strict=True)
-        ]
-        window = prod(ratios)
+        sides = zip(source.shape[-rank:], out.shape[-rank:], strict=True)
+        window = prod(-(-before // after) for before, after in sides)
         if window == 1:  # each mean is of one number
             _same(recorder, call)
             return
@@ -61,7 +58,7 @@ def _activation(recorder: Recorder, call: Call) -> None:
 
 
 def _prelu(recorder: Recorder, call: Call) -> None:
-    uses = recorder.uses(call["weight"], role=WEIGHTS)
+    uses = recorder.learned(call["weight"])
     recorder.add(call, "activation", "prelu", inputs=[call["self"]], uses=uses)
 
 
@@ -111,7 +108,7 @@ def _add(recorder: Recorder, call: Call) -> None:
     uses = recorder.uses(*others, role=BIASES)
     if uses:
         mask = recorder.value(others[0]).mask if mask is None else mask
-        whole = others[0].numel() >= recorder.elements_once(call.first)
+        whole = others[0].numel() >= call.first.numel() // recorder.batch
         role = WEIGHTS if whole else BIASES
         kind, function = ("positions", "") if whole else ("elementwise", "bias")
         uses = recorder.uses(*others, role=role)
@@ -138,7 +135,7 @@ def _multiply(recorder: Recorder, call: Call) -> None:
 def _pointwise(recorder: Recorder, call: Call, function: str = "") -> None:
     others = [each for each in call.tensors if not recorder.is_data(each)]
     mask = _shown(call) if call.name in ("masked_fill", "where") else None
-    uses = recorder.uses(*others, role=WEIGHTS)
+    uses = recorder.learned(*others)
     recorder.add(call, "elementwise", function or call.name, uses=uses, mask=mask)
 
 
@@ -162,7 +159,7 @@ def _reduction(recorder: Recorder, call: Call) -> None:
 
 
 def _concatenation(recorder: Recorder, call: Call) -> None:
-    uses = recorder.uses(*call["tensors"], role=WEIGHTS)
+    uses = recorder.learned(*call["tensors"])
     function = "learned token" if uses else ""
     tensors = [each for each in call["tensors"] if each.numel()]
     if len(tensors) == 1:
@@ -175,7 +172,7 @@ def _move(recorder: Recorder, call: Call) -> None:
     if call.name == "copy":
         _copy(recorder, call)
         return
-    uses = recorder.uses(*call.tensors, role=WEIGHTS)
+    uses = recorder.learned(*call.tensors)
     chosen = call.name in ("gather", "index", "index_select", "topk")
     read = call.first.numel() if chosen and recorder.is_data(call.tensors[0]) else None
     recorder.add(call, "other", call.name, uses=uses, read=read)
@@ -205,39 +202,28 @@ def _resample(recorder: Recorder, call: Call) -> None:
 
 def _linear(recorder: Recorder, call: Call) -> None:
     """Input (..., K) times weight (N, K)."""
-    weight = call["weight"]
-    _product(recorder, call, call["input"], weight, call["bias"], inner=weight.shape[-1])
+    _product(recorder, call, call["input"], call["weight"], call["bias"])
 
 
 def _addmm(recorder: Recorder, call: Call) -> None:
     left, right = (call[f"{'mat' if 'mat1' in call.named else 'batch'}{side}"] for side in "12")
-    _product(recorder, call, left, right, call["self"], inner=left.shape[-1])
+    _product(recorder, call, left, right, call["self"])
 
 
 def _matmul(recorder: Recorder, call: Call) -> None:
-    left = call["self"]
-    right = next(
-        call[name] for name in ("mat2", "other", "vec", "vec2", "tensor") if call[name] is not None
-    )
-    _product(recorder, call, left, right, None, inner=left.shape[-1])
+    names = ("mat2", "other", "vec", "vec2", "tensor")
+    right = next(call[name] for name in names if call[name] is not None)
+    _product(recorder, call, call["self"], right)
 
 
-def _product(
-    recorder: Recorder,
-    call: Call,
-    left: torch.Tensor,
-    right: torch.Tensor,
-    added: torch.Tensor | None,
-    *,
-    inner: int,
-) -> None:
-    out = call.first
-    uses = recorder.uses(left, right, role=WEIGHTS)
+def _product(recorder: Recorder, call: Call, left: Any, right: Any, added: Any = None) -> None:
+    out, inner = call.first, left.shape[-1]
+    kind = "linear" if recorder.learned(left, right) else "product"
     recorder.add(
         call,
-        "linear" if uses else "product",
+        kind,
         inputs=[left, right, added],
-        uses=(*uses, *recorder.uses(added, role=BIASES)),
+        uses=recorder.learned(left, right, bias=added),
         multiply_adds=out.numel() * inner,
         window=inner,
         outputs=out.shape[-1] if out.dim() else 1,
@@ -259,16 +245,14 @@ def _einsum(recorder: Recorder, call: Call) -> None:
         for letter, size in zip(term, tensor.shape, strict=True):
             sizes[letter] = max(size, sizes.get(letter, 1))
     result = equation.partition("->")[2] if "->" in equation else None
-    summed = prod(
-        size for letter, size in sizes.items() if result is not None and letter not in result
-    )
-    uses = recorder.uses(*tensors, role=WEIGHTS)
+    gone = () if result is None else set(sizes).difference(result)
+    uses = recorder.learned(*tensors)
     recorder.add(
         call,
         "linear" if uses else "product",
         uses=uses,
         multiply_adds=prod(sizes.values()),
-        window=summed,
+        window=prod(sizes[letter] for letter in gone),
         outputs=call.first.shape[-1] if call.first.dim() else 1,
     )
 
@@ -281,7 +265,7 @@ def _bilinear(recorder: Recorder, call: Call) -> None:
         call,
         "linear",
         inputs=[one, two],
-        uses=(*recorder.uses(weight), *recorder.uses(call["bias"], role=BIASES)),
+        uses=recorder.learned(weight, bias=call["bias"]),
         # First with one input, then with the other.
         multiply_adds=rows * outputs * (first * second + second),
         window=first * second,
@@ -305,7 +289,7 @@ def _convolution(recorder: Recorder, call: Call) -> None:
         "convolution",
         "transposed" if turned else "",
         inputs=[source, weight],
-        uses=(*recorder.uses(weight), *recorder.uses(call["bias"], role=BIASES)),
+        uses=recorder.learned(weight, bias=call["bias"]),
         multiply_adds=done,
         window=window,
         # Groups are products of their own, too narrow to be run as such.
@@ -342,8 +326,7 @@ def visible(
 ) -> tuple[int, bool]:
     """Return the pairs that attention looks at, and whether it skips some."""
     if causal:
-        seen = sum(min(columns, row + 1) for row in range(rows))
-        return seen, True
+        return sum(min(columns, row + 1) for row in range(rows)), True
     if mask is None or mask.is_meta or mask.dim() < 2:
         return rows * columns, False
     one = mask.reshape(-1, *mask.shape[-2:])[0].expand(rows, columns)
@@ -377,7 +360,7 @@ def _steps(
     steps = inputs[0].numel() // inputs[0].shape[-1]
     # Numbers that the gates of all layers have in a step: each has its rows in the matrices.
     gates = sum(int(each.shape[0]) for each in matrices) // 2
-    uses = (*recorder.uses(*matrices, role=WEIGHTS), *recorder.uses(*biases, role=BIASES))
+    uses = (*recorder.learned(*matrices), *recorder.uses(*biases, role=BIASES))
     recorder.add(
         call,
         "recurrent",
@@ -409,7 +392,7 @@ def _embedding(recorder: Recorder, call: Call) -> None:
 def _distances(recorder: Recorder, call: Call) -> None:
     """Distances of all pairs of vectors: a difference that is squared and added is one MAC."""
     one, two = call["x1"], call["x2"]
-    uses = recorder.uses(one, two, role=WEIGHTS)
+    uses = recorder.learned(one, two)
     done = call.first.numel() * one.shape[-1]
     recorder.add(call, "distances", uses=uses, multiply_adds=done, window=one.shape[-1])
 

@@ -13,15 +13,7 @@ from typing import Any
 
 import torch
 
-from mlsim.workloads.pytorch.recorder import (
-    BIASES,
-    WEIGHTS,
-    Record,
-    Recorder,
-    Use,
-    readers_of,
-    tensors_in,
-)
+from mlsim.workloads.pytorch.recorder import BIASES, WEIGHTS, Record, Recorder, Use, tensors_in
 
 EXPERTS, ROUTER = "experts", "router"
 # An expert is a matrix for each expert in one tensor; biases have a side less.
@@ -78,7 +70,7 @@ def run_stack(
     def product(parts: list[Any], given: list[Any], sides: tuple[int, int], **more: Any) -> Any:
         names = tuple(name for name, _ in parts)
         biases = [b for name, b in own if b.dim() < _STACKED and name.startswith(names)]
-        uses = recorder.uses(*(each for _, each in parts), role=WEIGHTS)
+        uses = recorder.learned(*(each for _, each in parts))
         return layer(
             EXPERTS,
             "",
@@ -100,24 +92,20 @@ def run_stack(
     return layer("multiply", "weighted sum", [last], *hidden_states.shape)
 
 
-def join_routers(records: list[Record]) -> list[Record]:
-    """Return the records with each router in one: its matrix, and what chooses by its scores."""
-    readers = readers_of(records)
-    gone: set[Record] = set()
-    for record in records:
-        if record.kind != EXPERTS or len(record.inputs) == 1:
-            continue
-        token, *choice = record.inputs
-        router, between = _choice(choice)
-        known = between.union((record,))
-        if router is None or not all(known.issuperset(readers[each]) for each in between):
-            continue
-        gone.update(between)
-        router.kind = ROUTER
-        router.buffers += sum(each.buffers for each in between)
-        router.uses += [use for each in between for use in each.uses]
-        record.inputs = [token, router]
-    return [each for each in records if each not in gone]
+def join_router(record: Record, readers: dict[Record, list[Record]], gone: set[Record]) -> None:
+    """Make one record of a router: its matrix, and what chooses by its scores."""
+    if record.kind != EXPERTS or len(record.inputs) == 1:
+        return
+    token, *choice = record.inputs
+    router, between = _choice(choice)
+    known = between.union((record,))
+    if router is None or not all(known.issuperset(readers[each]) for each in between):
+        return
+    gone.update(between)
+    router.kind = ROUTER
+    router.buffers += sum(each.buffers for each in between)
+    router.uses += [use for each in between for use in each.uses]
+    record.inputs = [token, router]
 
 
 def _choice(choice: list[Record]) -> tuple[Record | None, set[Record]]:

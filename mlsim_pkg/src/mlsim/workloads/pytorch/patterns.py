@@ -9,8 +9,7 @@ are one layer: a compiler does all of it while the row is at hand, as it does wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from mlsim.workloads.graph import Graph, Node
 from mlsim.workloads.graph.fuse import BY_ROW, NOT_RUN
@@ -24,55 +23,60 @@ _AFTER = frozenset(("elementwise", "dropout", "reshape"))
 _EACH = frozenset(("elementwise", "activation", "add", "multiply"))
 
 
-def join_attention(records: list[Record], batch: int) -> list[Record]:
-    """Return the records with attention in one of each where it is written out.
+Readers = dict[Record, list[Record]]
+# What a record and its readers tell: whether records become another; those that go are added.
+Rule = Callable[[Record, Readers, set[Record]], None]
+
+
+def rewritten(records: list[Record], *rules: Rule) -> list[Record]:
+    """Return the records after each rule was asked about each of them."""
+    for rule in rules:
+        readers = readers_of(records)
+        gone: set[Record] = set()
+        for record in records:
+            rule(record, readers, gone)
+        records = [each for each in records if each not in gone]
+    return records
+
+
+def join_attention(record: Record, readers: Readers, gone: set[Record]) -> None:
+    """Make one record of attention that is written out.
 
     Scores are made by a product of two tensors, scaled, masked, put through a softmax and
     multiplied with a third; nothing else may read them.
     """
-    readers = readers_of(records)
-    gone: set[Record] = set()
-    for record in records:
-        if record.kind != "softmax" or record in gone:
-            continue
-        before = _before(record, readers)
-        after = _after(record, readers)
-        if before and after and before[0].kind == after[-1].kind == "product":
-            gone.update((*before, record, *after[:-1]))
-            _join(before, record, after, batch)
-    return [each for each in records if each not in gone]
+    if record.kind != "softmax" or record in gone:
+        return
+    before = _before(record, readers)
+    after = _after(record, readers)
+    if before and after and before[0].kind == after[-1].kind == "product":
+        gone.update((*before, record, *after[:-1]))
+        _join(before, record, after)
 
 
-def read_in_pieces(records: list[Record]) -> list[Record]:
-    """Return the records without what only joins pieces for attention to read.
+def read_in_pieces(record: Record, readers: Readers, gone: set[Record]) -> None:
+    """Leave out what only joins pieces for attention to read.
 
     Keys of latent attention are a piece of each head and a turned piece that all heads share;
     kernels of attention read the two where they lie.
     """
-    readers = readers_of(records)
-    gone: set[Record] = set()
-    for record in records:
-        joins = record.kind == "concatenation" and not record.uses
-        if joins and readers[record] and all(one.kind == "attention" for one in readers[record]):
-            gone.add(record)
-            for one in readers[record]:
-                pieces = [each for each in one.inputs if each is not record]
-                one.inputs = list(dict.fromkeys((*pieces, *record.inputs)))
-    return [each for each in records if each not in gone]
+    joins = record.kind == "concatenation" and not record.uses
+    if joins and readers[record] and all(one.kind == "attention" for one in readers[record]):
+        gone.add(record)
+        for one in readers[record]:
+            pieces = [each for each in one.inputs if each is not record]
+            one.inputs = list(dict.fromkeys((*pieces, *record.inputs)))
 
 
-def spread_in_readers(records: list[Record]) -> list[Record]:
-    """Return the records with numbers that are repeated read where they lie.
+def spread_in_readers(record: Record, readers: Readers, gone: set[Record]) -> None:
+    """Read numbers that are repeated where they lie.
 
     What treats each number by itself reads one of them several times; a product would want
     them side by side.
     """
-    readers = readers_of(records)
-    for record in records:
-        alone = all(each.kind in _EACH for each in readers[record])
-        if record.function == "repeat" and readers[record] and alone:
-            record.kind, record.function = "reshape", "repeated"
-    return records
+    alone = all(each.kind in _EACH for each in readers[record])
+    if record.function == "repeat" and readers[record] and alone:
+        record.kind, record.function = "reshape", "repeated"
 
 
 def read_as_rows(records: list[Record]) -> list[Record]:
@@ -93,7 +97,7 @@ def read_as_rows(records: list[Record]) -> list[Record]:
     return [each for each in records if each not in gone]
 
 
-def _before(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]:
+def _before(softmax: Record, readers: Readers) -> list[Record]:
     """Return what leads to a softmax, from the product of queries and keys on."""
     found: list[Record] = []
     node = softmax
@@ -111,12 +115,12 @@ def _before(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record
     return []
 
 
-def _is_largest(node: Record, reader: Record, readers: dict[Record, list[Record]]) -> bool:
+def _is_largest(node: Record, reader: Record, readers: Readers) -> bool:
     """Tell whether a layer is the largest score, which is subtracted so that none overflows."""
     return node.kind == "pooling" and node.function == "max" and readers[node] == [reader]
 
 
-def _after(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]:
+def _after(softmax: Record, readers: Readers) -> list[Record]:
     """Return what follows a softmax, up to the product with the values."""
     found: list[Record] = []
     node = softmax
@@ -131,7 +135,7 @@ def _after(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]
     return []
 
 
-def _join(before: list[Record], softmax: Record, after: list[Record], batch: int) -> None:
+def _join(before: list[Record], softmax: Record, after: list[Record]) -> None:
     """Make the last product the whole attention."""
     first, last = before[0], after[-1]
     rows, columns = first.shape[-2:]
@@ -160,20 +164,16 @@ _SIDES = 2
 _WHOLE_AND_HALVES = 3
 
 
-def join_rotations(records: list[Record]) -> list[Record]:
-    """Return the records with each turn in one of them.
+def join_rotations(record: Record, readers: Readers, gone: set[Record]) -> None:
+    """Make one record of a turn.
 
     All of it comes from one layer's numbers; nothing else reads what lies between.
     """
-    readers = readers_of(records)
-    gone: set[Record] = set()
-    for record in records:
-        if record.kind in ("add", "concatenation") and not record.uses:
-            within, views = _between(record)
-            if _is_turn(record, within, views, readers):
-                gone.update(within)
-                _join_rotation(record, views, readers, within)
-    return [each for each in records if each not in gone]
+    if record.kind in ("add", "concatenation") and not record.uses:
+        within, views = _between(record)
+        if _is_turn(record, within, views, readers):
+            gone.update(within)
+            _join_rotation(record, views, readers, within)
 
 
 def _between(last: Record) -> tuple[set[Record], list[Record]]:
@@ -193,12 +193,7 @@ def _between(last: Record) -> tuple[set[Record], list[Record]]:
     return within, list(views)
 
 
-def _is_turn(
-    last: Record,
-    within: set[Record],
-    views: list[Record],
-    readers: dict[Record, list[Record]],
-) -> bool:
+def _is_turn(last: Record, within: set[Record], views: list[Record], readers: Readers) -> bool:
     """Tell whether a layer ends a turn: a sum of two products, or parts of which one was turned."""
     if last.kind == "add":
         ends = len(last.inputs) == _SIDES and within.issuperset(last.inputs)
@@ -218,10 +213,7 @@ def _whole(view: Record) -> Record:
 
 
 def _join_rotation(
-    last: Record,
-    views: list[Record],
-    readers: dict[Record, list[Record]],
-    within: set[Record],
+    last: Record, views: list[Record], readers: Readers, within: set[Record]
 ) -> None:
     """Make the last layer the whole turn."""
     whole, largest = _whole(views[0]), max(views, key=lambda each: each.elements)
@@ -240,27 +232,22 @@ def _join_rotation(
     last.multiply_adds, last.window, last.outputs, last.mask = 0, 0, 0, None
 
 
-Readers = dict[Record, list[Record]]
 _FIGURES = frozenset(("mean", "std", "var", "sum", "max", "min"))
 
 
-def join_row_statistics(records: list[Record]) -> list[Record]:
-    """Return the records with figures of rows in the layer that they change.
+def join_row_statistics(rows: Record, readers: Readers, gone: set[Record]) -> None:
+    """Put figures of rows into the layer that they change.
 
     If several layers use a figure, finding it is a layer of its own.
     """
-    readers = readers_of(records)
-    gone: set[Record] = set()
-    for rows in records:
-        found = [each for each in _figures_of(rows, readers) if each not in gone]
-        if not found:
-            continue
-        within = _with_what_follows(found, readers)
-        last, chain = _last(rows, within, readers)
-        if last is not None:
-            _join_row(last, rows, within | chain, readers)
-            gone.update((within | chain) - {last})
-    return [each for each in records if each not in gone]
+    found = [each for each in _figures_of(rows, readers) if each not in gone]
+    if not found:
+        return
+    within = _with_what_follows(found, readers)
+    last, chain = _last(rows, within, readers)
+    if last is not None:
+        _join_row(last, rows, within | chain, readers)
+        gone.update((within | chain) - {last})
 
 
 def _figures_of(rows: Record, readers: Readers) -> list[Record]:
@@ -348,11 +335,7 @@ _COUNTS = ("multiply_adds", "masked_multiply_adds", "read", "kept_bytes")
 
 
 def assemble(
-    records: list[Record],
-    batch: int,
-    others: list[Record] | None,
-    other_batch: int,
-    parameters: dict[str, int],
+    records: list[Record], batch: int, others: list[Record] | None, parameters: dict[str, int]
 ) -> Graph:
     """Return the graph of recorded layers.
 
@@ -360,7 +343,7 @@ def assemble(
     ----------
     records, batch
         Layers as they were seen, and the samples that they worked on.
-    others, other_batch
+    others
         The same of another batch, from which it follows what grows with it; None if the
         module does not take one.
     parameters
@@ -368,25 +351,18 @@ def assemble(
     """
     notes: list[str] = []
     claims = _claims(records)
-    pairs = _pairs(records, others, notes)
-    nodes = []
-    for record, other in zip(records, pairs, strict=True):
-        nodes.append(_node(record, batch, other, other_batch, claims[record]))
+    if others is None:
+        notes.append("It takes one sample only, so all of it is counted as growing with the batch.")
+    elif [each.kind for each in records] != [each.kind for each in others]:
+        notes.append("It does something else for a larger batch; it is counted as for one sample.")
+    pairs = [None] * len(records) if others is None or notes else others
+    nodes = [
+        _node(record, batch, other, claims[record])
+        for record, other in zip(records, pairs, strict=True)
+    ]
     claimed = {use.parameter for record in records for use in record.uses}
     nodes.extend(_not_run(parameters, claimed, notes))
     return Graph(tuple(nodes), tuple(notes))
-
-
-def _pairs(
-    records: list[Record], others: list[Record] | None, notes: list[str]
-) -> list[Record] | list[None]:
-    if others is None:
-        notes.append("It takes one sample only, so all of it is counted as growing with the batch.")
-        return [None] * len(records)
-    if [each.kind for each in records] != [each.kind for each in others]:
-        notes.append("It does something else for a larger batch; it is counted as for one sample.")
-        return [None] * len(records)
-    return others
 
 
 def _claims(records: list[Record]) -> dict[Record, dict[str, int]]:
@@ -398,7 +374,8 @@ def _claims(records: list[Record]) -> dict[Record, dict[str, int]]:
     for record in records:
         for use in record.uses:
             held = best.get(use.parameter)
-            if held is None or _weight(use) > _weight(held[1]):
+            weight = use.role != TABLE, use.read
+            if held is None or weight > (held[1].role != TABLE, held[1].read):
                 best[use.parameter] = (record, use)
     found: dict[Record, dict[str, int]] = {
         record: {WEIGHTS: 0, BIASES: 0, TABLE: 0} for record in records
@@ -411,23 +388,17 @@ def _claims(records: list[Record]) -> dict[Record, dict[str, int]]:
     return found
 
 
-def _weight(use: Use) -> tuple[bool, int]:
-    return use.role != TABLE, use.read
-
-
-def _node(
-    record: Record, batch: int, other: Record | None, other_batch: int, held: dict[str, int]
-) -> Node:
-    counts: dict[str, Any] = {}
-    once = False
-    if other is not None:
-        once = record.shape == other.shape and record.multiply_adds == other.multiply_adds
+def _node(record: Record, batch: int, other: Record | None, held: dict[str, int]) -> Node:
+    once = other is not None and (record.shape, record.multiply_adds) == (
+        other.shape,
+        other.multiply_adds,
+    )
     share = 1 if once else batch
-    for name in _COUNTS:
-        value = getattr(record, name)
-        counts[name] = value if value is None else value // share
+    counts = {name: getattr(record, name) for name in _COUNTS}
+    counts = {name: value if value is None else value // share for name, value in counts.items()}
+    shape = record.shape if once else _one(record.shape, batch, other)
     return Node(
-        shape=_one(record.shape, batch, None if once or other is None else other.shape, once=once),
+        shape=shape,
         inputs=tuple(each.name for each in record.inputs),
         weights=held[WEIGHTS],
         biases=held[BIASES],
@@ -438,15 +409,11 @@ def _node(
     )
 
 
-def _one(
-    shape: tuple[int, ...], batch: int, other: tuple[int, ...] | None, *, once: bool
-) -> tuple[int, ...]:
+def _one(shape: tuple[int, ...], batch: int, other: Record | None) -> tuple[int, ...]:
     """Return a shape for one sample: the side that grows with the batch, divided by it."""
-    if once:
-        return shape
     place = 0
-    if other is not None and len(other) == len(shape):
-        grown = [index for index, size in enumerate(shape) if other[index] != size]
+    if other is not None and len(other.shape) == len(shape):
+        grown = [index for index, size in enumerate(shape) if other.shape[index] != size]
         place = grown[0] if grown else 0
     if not shape:
         return shape

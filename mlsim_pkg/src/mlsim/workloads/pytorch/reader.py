@@ -18,20 +18,12 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 from mlsim.errors import InvalidValueError, MlsimError, UnsupportedLayerError
 from mlsim.workloads.graph import Graph
-from mlsim.workloads.pytorch import handlers
-from mlsim.workloads.pytorch.modules import check_batch_place, join_routers, listen
-from mlsim.workloads.pytorch.patterns import (
-    assemble,
-    join_attention,
-    join_rotations,
-    join_row_statistics,
-    read_as_rows,
-    read_in_pieces,
-    spread_in_readers,
-)
+from mlsim.workloads.pytorch import handlers, patterns
+from mlsim.workloads.pytorch.modules import check_batch_place, join_router, listen
 from mlsim.workloads.pytorch.recorder import MOST_KEPT, Record, Recorder, stand_in, tensors_in
 
 # What transformers does with the numbers of an input and that changes nothing.
@@ -89,6 +81,11 @@ def shell_of(module: torch.nn.Module, *, training: bool) -> torch.nn.Module:
                 f"{name} has no shape yet. A lazy module learns it from its first input: run "
                 "the module once, or give its layers their sizes."
             )
+        if parameter.is_complex():
+            raise UnsupportedLayerError(
+                f"{type(module).__name__}: {name} holds complex numbers, which can't be counted: "
+                "one product of them is four real ones. Give a module of real numbers."
+            )
         made = torch.nn.Parameter(stand_in(parameter), requires_grad=False)
         memo[id(parameter)] = made
     for _, buffer in module.named_buffers():
@@ -126,7 +123,6 @@ class Inputs:
 
     def arguments(self, batch: int) -> Arguments:
         """Return the arguments for a batch, as tensors without numbers."""
-        from torch.utils._pytree import tree_map
 
         def sized(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
@@ -141,11 +137,7 @@ class Inputs:
 
 
 def inputs_of(
-    module: torch.nn.Module,
-    called: str,
-    shape: Sequence[int] | None,
-    example: Any,
-    tokens: int | None,
+    module: torch.nn.Module, called: str, shape: Any, example: Any = None, tokens: Any = None
 ) -> Inputs:
     """Return what a module is called with.
 
@@ -234,27 +226,18 @@ def _whole(name: str, value: Any) -> int:
 INPUT = "input"
 
 
-def read(
-    module: torch.nn.Module,
-    *,
-    shape: Sequence[int] | None,
-    example: Any,
-    tokens: int | None,
-    name: str,
-    training: bool,
-) -> Graph:
+def read(module: torch.nn.Module, name: str, *, training: bool, **given: Any) -> Graph:
     """Return the graph of a module; see `read_module`."""
     module = getattr(module, "_orig_mod", module)
     called = name or type(module).__name__
-    _refuse_complex(module, called)
-    made = inputs_of(module, called, shape, example, tokens)
+    made = inputs_of(module, called, **given)
     try:
         graph = _graph(module, called, made, training=training)
     except InvalidValueError:
-        sample = tuple(shape)[1:] if isinstance(shape, Sequence) else ()
-        if not sample or tokens is not None:
+        shape = given["shape"]
+        if not isinstance(shape, Sequence) or len(shape) < 2 or given["tokens"] is not None:
             raise
-        found = _with_batch_in_front(module, called, tuple(shape or ()), training=training)
+        found = _with_batch_in_front(module, called, tuple(shape), training=training)
         if found is None:
             raise
         graph = found
@@ -273,7 +256,7 @@ def _graph(module: torch.nn.Module, called: str, made: Inputs, *, training: bool
         others, _ = _recorded(module, called, made, 2 * first, training=training)
     except MlsimError:
         others = None
-    return assemble(records, first, others, 2 * first, parameters)
+    return patterns.assemble(records, first, others, parameters)
 
 
 def _with_batch_in_front(
@@ -290,7 +273,7 @@ def _with_batch_in_front(
         If the first side is a batch of several samples; says what to write.
     """
     try:
-        made = inputs_of(module, called, shape[1:], None, None)
+        made = inputs_of(module, called, shape[1:])
         graph = _graph(module, called, made, training=training)
     except MlsimError:
         return None
@@ -300,15 +283,6 @@ def _with_batch_in_front(
         f"{called} reads {shape[1:]} as one sample, so shape={shape} has the batch in front. "
         f"Write shape={shape[1:]}, and batch_size={shape[0]} where the batch is asked for."
     )
-
-
-def _refuse_complex(module: torch.nn.Module, called: str) -> None:
-    for name, parameter in module.named_parameters():
-        if parameter.is_complex():
-            raise UnsupportedLayerError(
-                f"{called}: {name} holds complex numbers, which can't be counted: one product of "
-                "them is four real ones. Give a module of real numbers."
-            )
 
 
 def _recorded(
@@ -323,10 +297,11 @@ def _recorded(
         _declare(recorder, made, args, kwargs)
         with recorder:
             _call(recorder, shell, called, args, kwargs)
-    found = join_attention(recorder.records, batch)
-    found = read_in_pieces(join_rotations(found))
-    found = spread_in_readers(join_row_statistics(read_as_rows(found)))
-    return join_routers(found), recorder.parameters
+    attention = (patterns.join_attention, patterns.join_rotations, patterns.read_in_pieces)
+    found = patterns.read_as_rows(patterns.rewritten(recorder.records, *attention))
+    others = (patterns.join_row_statistics, patterns.spread_in_readers, join_router)
+    found = patterns.rewritten(found, *others)
+    return found, recorder.parameters
 
 
 # What PyTorch says where a program asks for numbers of a tensor that has none.

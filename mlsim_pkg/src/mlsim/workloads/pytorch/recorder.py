@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from mlsim import records
 from mlsim.errors import UnsupportedLayerError
@@ -85,10 +86,7 @@ class Record:
     @property
     def elements(self) -> int:
         """Numbers in its output."""
-        found = 1
-        for size in self.shape:
-            found *= size
-        return found
+        return prod(self.shape)
 
 
 class Names:
@@ -123,14 +121,7 @@ def readers_of(records: Iterable[Record]) -> dict[Record, list[Record]]:
 
 def tensors_in(values: Any) -> list[torch.Tensor]:
     """Return the tensors in nested arguments, in their order."""
-    return [each for each in _leaves(values) if isinstance(each, torch.Tensor)]
-
-
-def _leaves(values: Any) -> Iterable[Any]:
-    from torch.utils._pytree import tree_leaves
-
-    found: Iterable[Any] = tree_leaves(values)
-    return found
+    return [each for each in tree_leaves(values) if isinstance(each, torch.Tensor)]
 
 
 def stand_in(tensor: torch.Tensor) -> torch.Tensor:
@@ -228,10 +219,6 @@ class Known:
         """Tell whether any of these is a tensor that depends on the input."""
         return any(isinstance(each, torch.Tensor) and self.value(each).is_data for each in tensors)
 
-    def elements_once(self, tensor: torch.Tensor) -> int:
-        """Return a tensor's elements for one sample, if they grow with the batch."""
-        return int(tensor.numel()) // self.batch
-
     def uses(self, *tensors: Any, role: str = "") -> tuple[Use, ...]:
         """Return the parameters that tensors are made of, in one role if it is named."""
         found = [
@@ -243,6 +230,10 @@ class Known:
         if role:
             found = [Use(use.parameter, use.size, use.read, role) for use in found]
         return tuple(found)
+
+    def learned(self, *tensors: Any, bias: Any = None) -> tuple[Use, ...]:
+        """Return the parameters of which matrices and an added bias are made, in these roles."""
+        return (*self.uses(*tensors, role=WEIGHTS), *self.uses(bias, role=BIASES))
 
 
 def is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
