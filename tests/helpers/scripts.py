@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 # Inputs that a plain run tries of each question, and those that `make judge` tries.
 FEW, MANY = 200, 10_000
@@ -46,9 +49,35 @@ def ask_node(source: str, asked: Sequence[tuple[str, Sequence[Any]]], folder: Pa
     return answers
 
 
-def differ(ours: Any, theirs: Any) -> float:
-    """Return the part of the larger by which two numbers differ; 0 where neither is finite."""
+_IN_PAGE = """async ([source, asked]) => {
+const module = await import("data:text/javascript," + encodeURIComponent(source));
+const said = x => typeof x === "number" && !Number.isFinite(x) ? String(x) : x;
+const answers = asked.map(([name, values]) => module[name](...values));
+return JSON.stringify(answers, (_, value) => said(value));
+}"""
+
+
+def ask_chromium(source: str, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+    """Return what functions of a module answer in Chromium; skips where there is none."""
+    api = pytest.importorskip("playwright.sync_api")
+    path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        text = page.evaluate(_IN_PAGE, [source, [[name, list(values)] for name, values in asked]])
+        browser.close()
+    answers: list[Any] = json.loads(text)
+    return answers
+
+
+def differ(ours: Any, theirs: Any, whole: float = 0.0) -> float:
+    """Return the part of the larger by which two numbers differ; 0 where neither is finite.
+
+    Of a part of something, which may be next to nothing, it is the part of the `whole`.
+    """
     if isinstance(theirs, str) or not math.isfinite(ours):
         return 0.0 if isinstance(theirs, str) and not math.isfinite(ours) else math.inf
-    larger = max(abs(ours), abs(theirs))
+    larger = max(abs(ours), abs(theirs), whole)
     return abs(ours - theirs) / larger if larger else 0.0
