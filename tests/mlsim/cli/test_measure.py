@@ -11,7 +11,7 @@ import pytest
 from made_machine import MACHINE, MadeMachine
 
 from mlsim.cli.command import main
-from mlsim.profiling.measuring.cpu import measure_cpu
+from mlsim.profiling.measuring.cpu import Processor
 
 
 @pytest.fixture
@@ -20,11 +20,10 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MadeMachine:
     machine = MadeMachine()
 
     def measure(device: str, *, accept_noisy: bool, **_: object) -> object:
-        return measure_cpu(
-            machine.numpy, kernels=machine, deadline=1e6, disk=False, disk_folder=None,
-            say=lambda _: None, today=datetime.date(2026, 11, 23), clock=machine.clock,
-            machine=MACHINE, worker=machine.worker, accept_noisy=accept_noisy,
-        )  # fmt: skip
+        return Processor(
+            machine.numpy, machine, 1e6, accept_noisy=accept_noisy, machine=MACHINE,
+            worker=machine.worker, clock=machine.clock, today=datetime.date(2026, 11, 23),
+        ).measure()  # fmt: skip
 
     monkeypatch.setattr("mlsim.profiling.measuring.measure", measure)
     monkeypatch.setattr("mlsim.zoo.local.this_machine", lambda: MACHINE)

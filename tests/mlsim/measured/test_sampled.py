@@ -15,7 +15,6 @@ from mlsim.hardware.kernel_times import Rates
 from mlsim.measured import surfaces
 from mlsim.measured.surfaces import (
     CLOSE,
-    KINDS,
     Sample,
     TimedKernel,
     ratio_near,
@@ -28,7 +27,7 @@ SERIES = some_of(
     [
         (device, kind, path)
         for device in measured_devices("prefill")
-        for kind in KINDS
+        for kind in ("prefill", "decode", "experts")
         for path in sorted({row.path for row in shelf(device) if row.kind == kind})
     ],
     12,

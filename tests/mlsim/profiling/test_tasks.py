@@ -64,7 +64,7 @@ def test_plans_that_are_none_are_refused() -> None:
         ([Task("a", 1), Task("a", 2)], InvalidValueError, "two tasks are called 'a'"),
         (
             [Task("a", 1, ("b",)), Task("b", 1, ("a",)), Task("c", 1)],
-            *(InvalidValueError, "in a circle: a, b"),
+            *(InvalidValueError, "in a circle: a -> b -> a"),
         ),
         ([Task("load", 1), Task("left", 1, ("laod",))], UnknownNameError, "load"),
         *(([Task("a", each)], InvalidValueError, "0 or more") for each in (-1, math.nan, math.inf)),

@@ -36,7 +36,6 @@ from mlsim.zoo import spaces
 if TYPE_CHECKING:
     import pandas
 
-    from mlsim.hardware import Device
     from mlsim.values.kinds import Plain
 
 
@@ -298,24 +297,21 @@ def accelerators(group: str = "Cloud") -> pandas.DataFrame:
         for each in spaces.Hardware
         if each.key.startswith(f"{group}.") and "SRAM" not in each.figures[_BANDWIDTH].note
     ]
-    table: pandas.DataFrame = library.DataFrame([_device(each) for each in found]).set_index("key")
+    rows = []
+    for each in found:
+        peaks = [each.figures.get(f"compute.{name}") for name in _SIXTEEN]
+        rows.append(
+            {
+                "key": each.key,
+                "name": each.name,
+                "year": each.release_year,
+                "peak": max((peak.si for peak in peaks if peak), default=math.nan),
+                "capacity": each.memory.printed_figure.si,
+                "bandwidth": each.bandwidth_si,
+            }
+        )
+    table: pandas.DataFrame = library.DataFrame(rows).set_index("key")
     return table.sort_values(["year", "peak"], kind="stable")
-
-
-def _device(device: Device) -> dict[str, Any]:
-    peaks = [
-        device.figures[f"compute.{each}"].si
-        for each in _SIXTEEN
-        if f"compute.{each}" in device.figures
-    ]
-    return {
-        "key": device.key,
-        "name": device.name,
-        "year": device.release_year,
-        "peak": max(peaks, default=math.nan),
-        "capacity": device.memory.printed_figure.si,
-        "bandwidth": device.bandwidth_si,
-    }
 
 
 FILE = DATA / "growth" / "language_models.csv"

@@ -25,7 +25,7 @@ from itertools import product as combinations
 from math import dist, exp, inf, log, log1p
 from pathlib import Path
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from mlsim.errors import DataFileError, NotMeasuredError, closest
 from mlsim.hardware import Device
@@ -112,7 +112,15 @@ def shelf(device: str) -> tuple[TimedKernel, ...]:
         )
         raise NotMeasuredError(f"no kernels of {device} are on the shelf. There are: {there}.")
     content = gzip.decompress(path.read_bytes()).decode()
-    return tuple(_kernel(cells) for cells in _rows(path, content, COLUMNS))
+    found = []
+    for cells in _rows(path, content, COLUMNS):
+        kind, number_format, engine, version, kernel, fitted, shape, us = (
+            cells[each] for each in COLUMNS
+        )
+        about = (kind, number_format, engine, version, kernel, fitted == "1")
+        sizes = tuple(map(int, shape.split()))
+        found.append(TimedKernel(*about, sizes, float(us) * 1e-6))
+    return tuple(found)
 
 
 def _rows(path: Path, content: str, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
@@ -123,15 +131,8 @@ def _rows(path: Path, content: str, columns: tuple[str, ...]) -> Iterator[dict[s
     yield from reader
 
 
-def _kernel(cells: dict[str, str]) -> TimedKernel:
-    kind, path, engine, version, kernel = (cells[name] for name in COLUMNS[:5])
-    shape, seconds = tuple(map(int, cells["shape"].split())), float(cells["microseconds"]) * 1e-6
-    return TimedKernel(kind, path, engine, version, kernel, cells["fitted"] == "1", shape, seconds)
-
-
-Shape = tuple[int, int, int]
+Shape = tuple[int, ...]
 Band = tuple[float, float]
-S = TypeVar("S", bound=tuple[int, ...])
 
 # The series that is a grid, by path and engine; nearest rows that make a ratio.
 GRID = ("bf16", "trtllm")
@@ -169,7 +170,7 @@ class Grid:
     """The measured products whose three sides are powers of two, and what lies between."""
 
     def __init__(self, rows: Iterable[TimedKernel]) -> None:
-        times = {_sides(row): row.seconds for row in rows}
+        times = {row.shape: row.seconds for row in rows}
         powers = (shape for shape in times if all(size & (size - 1) == 0 for size in shape))
         self.logs = {shape: log(times[shape]) for shape in powers}
         self.axes = [sorted({shape[side] for shape in self.logs}) for side in range(3)]
@@ -222,7 +223,7 @@ class Surface:
     @cached_property
     def times(self) -> dict[Shape, float]:
         """Seconds by shape."""
-        return {_sides(row): row.seconds for row in self.rows}
+        return {row.shape: row.seconds for row in self.rows}
 
     @property
     def is_grid(self) -> bool:
@@ -259,8 +260,21 @@ class Surface:
             seconds, (low, high) = self.times[shape], self.same
             return Reading(seconds, seconds * low, seconds * high, False, (shape,))
         corners = self.grid.corners(shape)
-        if not corners or not self._inside(shape):
-            raise NotMeasuredError(self._refusal(shape))
+        sides = tuple(zip("MNK", shape, self.ends, strict=True))
+        inside = all(low <= size <= high for _, size, (low, high) in sides)
+        if not corners or not inside:
+            row = self.rows[0]
+            given = ", ".join(f"{name}={size:,}" for name, size, _ in sides)
+            ranges = ", ".join(f"{name} from {low:,} to {high:,}" for name, _, (low, high) in sides)
+            what = f"{row.path} products of {row.engine} on {self.device}"
+            raise NotMeasuredError(
+                f"no {what} were measured on every side of {given}, though each side is in range "
+                f"({ranges}): the largest sides were not measured together. Take a smaller one."
+                if inside
+                else f"{given} lies outside of what was measured. The {what} have {ranges}. "
+                "A laboratory does not extrapolate: take a shape within, or predict this one with "
+                "`mlsim predict`."
+            )
         ratio, near = (0.0, tuple(corners)) if self.is_grid else ratio_near(shape, self.ratios)
         seconds, (low, high) = exp(self.grid.log_time(corners) + ratio), self.between
         return Reading(seconds, seconds * low, seconds * high, True, near)
@@ -269,28 +283,6 @@ class Surface:
     def ends(self) -> tuple[tuple[int, int], ...]:
         """Least and most of each side that was measured, M, N and K."""
         return tuple((min(sizes), max(sizes)) for sizes in zip(*self.times, strict=True))
-
-    def _inside(self, shape: Shape) -> bool:
-        return all(low <= size <= high for size, (low, high) in zip(shape, self.ends, strict=True))
-
-    def _refusal(self, shape: Shape) -> str:
-        row = self.rows[0]
-        given = ", ".join(f"{name}={size:,}" for name, size in zip("MNK", shape, strict=True))
-        ranges = ", ".join(
-            f"{name} from {low:,} to {high:,}"
-            for name, (low, high) in zip("MNK", self.ends, strict=True)
-        )
-        what = f"{row.path} products of {row.engine} on {self.device}"
-        if self._inside(shape):
-            return (
-                f"no {what} were measured on every side of {given}, though each side is in range "
-                f"({ranges}): the largest sides were not measured together. Take a smaller one."
-            )
-        return (
-            f"{given} lies outside of what was measured. The {what} have {ranges}. "
-            "A laboratory does not extrapolate: take a shape within, or predict this one with "
-            "`mlsim predict`."
-        )
 
 
 @lru_cache(maxsize=64)
@@ -356,19 +348,19 @@ def find_surface(hardware: Device | str, precision: str, backend: str) -> Surfac
 
 def _programs(rows: dict[tuple[str, str], list[TimedKernel]]) -> Band:
     """Return how far apart programs time the same product in 16 bits, but for a usual factor."""
-    one = {_sides(row): row.seconds for row in rows[GRID]}
+    one = {row.shape: row.seconds for row in rows[GRID]}
     apart: list[float] = []
     for (path, engine), several in rows.items():
         if path == GRID[0] and engine != GRID[1]:
-            logs = [log(row.seconds / one[_sides(row)]) for row in several if _sides(row) in one]
+            logs = [log(row.seconds / one[row.shape]) for row in several if row.shape in one]
             usual = median(logs)
             apart += [each - usual for each in logs]
     return eight_in_ten(apart)
 
 
 def ratio_near(
-    shape: S, ratios: Mapping[S, float], scale: Callable[[float], float] = log
-) -> tuple[float, tuple[S, ...]]:
+    shape: Shape, ratios: Mapping[Shape, float], scale: Callable[[float], float] = log
+) -> tuple[float, tuple[Shape, ...]]:
     """Return the ratio near a shape, but not at it, and the rows it is from."""
     here = [scale(each) for each in shape]
     near = sorted(
@@ -386,13 +378,6 @@ def eight_in_ten(logs: Sequence[float]) -> Band:
     return min(exp(tenths[0]), 1.0), max(exp(tenths[-1]), 1.0)
 
 
-def _sides(row: TimedKernel) -> Shape:
-    rows, outputs, depth = row.shape
-    return rows, outputs, depth
-
-
-Sizes = tuple[int, ...]
-KINDS = ("prefill", "decode", "experts")
 # What must be as measured: between two of these nothing is interpolated.
 _NAMED = {"prefill": ("head_size",), "decode": ("head_size",), "experts": ()}
 
@@ -454,17 +439,17 @@ class Sample:
     rates: Rates
 
     @cached_property
-    def times(self) -> dict[Sizes, float]:
+    def times(self) -> dict[Shape, float]:
         """Seconds by shape."""
         return {row.shape: row.seconds for row in self.rows}
 
-    def formula(self, shape: Sizes) -> float:
+    def formula(self, shape: Shape) -> float:
         """Return the seconds that the equations say, with the constants of the series."""
         sizes = dict(zip(SHAPES[self.kind], map(float, shape), strict=True))
         return _TIMES[self.kind](sizes, self.series.path, self.rates, self.series.values)
 
     @cached_property
-    def ratios(self) -> dict[Sizes, float]:
+    def ratios(self) -> dict[Shape, float]:
         """Logarithms of measured times over those of the equations."""
         return {shape: log(seconds / self.formula(shape)) for shape, seconds in self.times.items()}
 
@@ -481,7 +466,7 @@ class Sample:
         columns = zip(SHAPES[self.kind], zip(*self.times, strict=True), strict=True)
         return {name: (min(sizes), max(sizes)) for name, sizes in columns}
 
-    def read(self, shape: Sizes) -> Reading:
+    def read(self, shape: Shape) -> Reading:
         """Return the time of a kernel.
 
         Raises
@@ -493,29 +478,24 @@ class Sample:
         if shape in self.times:
             seconds = self.times[shape]
             return Reading(seconds, seconds, seconds, False, (shape,))
-        self._check(shape)
-        ratio, near = ratio_near(shape, self.ratios, log1p)
-        seconds = self.formula(shape) * exp(ratio)
-        return Reading(seconds, seconds * low, seconds * high, True, near)
-
-    def _check(self, shape: Sizes) -> None:
-        for (name, (low, high)), size in zip(self.ends.items(), shape, strict=True):
-            place = SHAPES[self.kind].index(name)
+        what = f"{self.kind} in {self.series.path} of {self.series.engine} on {self.series.device}"
+        for place, ((name, (least, most)), size) in enumerate(
+            zip(self.ends.items(), shape, strict=True)
+        ):
             there = sorted({each[place] for each in self.times})
             if name in _NAMED[self.kind] and size not in there:
                 raise NotMeasuredError(
-                    f"{name} {size:,} was not measured of {self._what}; there are "
+                    f"{name} {size:,} was not measured of {what}; there are "
                     f"{', '.join(map(str, there))}."
                 )
-            if not low <= size <= high:
+            if not least <= size <= most:
                 raise NotMeasuredError(
-                    f"{name} {size:,} lies outside of what was measured of {self._what}: from "
-                    f"{low:,} to {high:,}."
+                    f"{name} {size:,} lies outside of what was measured of {what}: from "
+                    f"{least:,} to {most:,}."
                 )
-
-    @property
-    def _what(self) -> str:
-        return f"{self.kind} in {self.series.path} of {self.series.engine} on {self.series.device}"
+        ratio, near = ratio_near(shape, self.ratios, log1p)
+        seconds = self.formula(shape) * exp(ratio)
+        return Reading(seconds, seconds * low, seconds * high, True, near)
 
 
 @lru_cache(maxsize=128)
@@ -543,19 +523,16 @@ def sample(device: str, kind: str, path: str, engine: str = "") -> Sample:
             f"There are: {there}."
         )
     own = tuple(row for row in rows if (row.path, row.engine) == (path, chosen))
-    series = kernel_series(device, kind, path, chosen)
-    return Sample(kind, own, series, _rates(series))
+    series, found = kernel_series(device, kind, path, chosen), spaces.Hardware.get(device)
+    peak = PATHS[path].peak if kind == "experts" else path.partition("_")[0]
+    rates = Rates(found.compute.figure(peak).si, found.bandwidth_si, series.cores)
+    return Sample(kind, own, series, rates)
 
 
-def _rates(series: KernelSeries) -> Rates:
-    found, path = spaces.Hardware.get(series.device), series.path
-    peak = PATHS[path].peak if series.kind == "experts" else path.partition("_")[0]
-    return Rates(found.compute.figure(peak).si, found.bandwidth_si, series.cores)
-
-
-_STAIRS = ("device", "engine", "rows", "outputs", "depth", "us")
 FORMATS = ("bf16", "fp8", "fp4")
-_FORMATS = ("device", "rows", "outputs", "depth", *(f"{name}_us" for name in FORMATS))
+# Slices of the atlas, and their columns of times in us, by format.
+_SIDES = ("rows", "outputs", "depth")
+_SLICES = {"stairs": {"bf16": "us"}, "formats": {name: f"{name}_us" for name in FORMATS}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,7 +594,7 @@ def measured_stairs(device: str = "Cloud.A100") -> tuple[MeasuredProduct, ...]:
     >>> sorted({(row.outputs, row.depth) for row in measured_stairs()})
     [(7168, 4096), (51200, 8192)]
     """
-    return _of(device, _stairs())
+    return _slice("stairs", device)
 
 
 def measured_formats(device: str) -> tuple[MeasuredProduct, ...]:
@@ -631,10 +608,11 @@ def measured_formats(device: str) -> tuple[MeasuredProduct, ...]:
     >>> list(measured_formats("Cloud.B200")[0].seconds)
     ['bf16', 'fp8', 'fp4']
     """
-    return _of(device, _formats())
+    return _slice("formats", device)
 
 
-def _of(device: str, rows: tuple[MeasuredProduct, ...]) -> tuple[MeasuredProduct, ...]:
+def _slice(name: str, device: str) -> tuple[MeasuredProduct, ...]:
+    rows = _products(name)
     found = tuple(row for row in rows if row.device == device)
     if not found:
         there = ", ".join(dict.fromkeys(row.device for row in rows))
@@ -643,26 +621,12 @@ def _of(device: str, rows: tuple[MeasuredProduct, ...]) -> tuple[MeasuredProduct
 
 
 @cache
-def _stairs() -> tuple[MeasuredProduct, ...]:
-    path = ATLAS / "stairs.csv"
-    return tuple(
-        _product(row, {"bf16": row["us"]}, row["engine"])
-        for row in _rows(path, path.read_text("utf-8"), _STAIRS)
-    )
-
-
-@cache
-def _formats() -> tuple[MeasuredProduct, ...]:
-    path = ATLAS / "formats.csv"
-    return tuple(
-        _product(row, {name: row[f"{name}_us"] for name in FORMATS if row[f"{name}_us"]})
-        for row in _rows(path, path.read_text("utf-8"), _FORMATS)
-    )
-
-
-def _product(
-    row: Mapping[str, str], times: Mapping[str, str], backend: str = "fastest backend"
-) -> MeasuredProduct:
-    m, n, k = (int(row[each]) for each in ("rows", "outputs", "depth"))
-    seconds = {name: float(us) * 1e-6 for name, us in times.items()}
-    return MeasuredProduct(row["device"], m, n, k, seconds, backend)
+def _products(name: str) -> tuple[MeasuredProduct, ...]:
+    path, times, found = ATLAS / f"{name}.csv", _SLICES[name], []
+    about = ("device", *(("engine",) if name == "stairs" else ()))
+    for row in _rows(path, path.read_text("utf-8"), (*about, *_SIDES, *times.values())):
+        m, n, k = (int(row[each]) for each in _SIDES)
+        seconds = {each: float(row[us]) * 1e-6 for each, us in times.items() if row[us]}
+        backend = row.get("engine", "fastest backend")
+        found.append(MeasuredProduct(row["device"], m, n, k, seconds, backend))
+    return tuple(found)

@@ -17,9 +17,17 @@ from mlsim.equations.roofline import attainable_flops, ridge_point
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.plots.drawing import attach, axes_for, style
-from mlsim.profiling.diagnosis import Diagnosis, Finding, Point, points_of, run_words, unplaced
+from mlsim.profiling.diagnosis import (
+    Diagnosis,
+    Finding,
+    Point,
+    ceilings_of,
+    main_precision,
+    points_of,
+    run_words,
+    unplaced,
+)
 from mlsim.profiling.measured_profile import MeasuredProfile, printable
-from mlsim.profiling.roofs import ceilings_of, main_precision
 from mlsim.profiling.stopwatch import Task, critical_path
 from mlsim.units import text
 

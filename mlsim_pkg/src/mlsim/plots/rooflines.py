@@ -22,9 +22,18 @@ from mlsim.plots.drawing import (
     draw_roof,
     note,
 )
-from mlsim.profiling.diagnosis import Finding, Point, diagnose, points_of, without_place
+from mlsim.profiling.diagnosis import (
+    Finding,
+    Point,
+    ceilings_of,
+    device_of,
+    diagnose,
+    level_bandwidths,
+    main_precision,
+    points_of,
+    without_place,
+)
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
-from mlsim.profiling.roofs import ceilings_of, device_of, level_bandwidths, main_precision
 from mlsim.solvers.forward.profile import Profile, solve
 from mlsim.solvers.serving.serving import Serving, StepProfile
 from mlsim.units import text, to_base

@@ -11,7 +11,7 @@ from mlsim.errors import importing
 
 if TYPE_CHECKING:
     from mlsim.profiling.commands import profile_command
-    from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, diagnose
+    from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, Remedy, diagnose
     from mlsim.profiling.joining import combine, join
     from mlsim.profiling.measured_profile import (
         Activity,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mlsim.profiling.read import read_profile, sample_profile, sample_profiles
     from mlsim.profiling.read.perf_stat import read_perf_stat
     from mlsim.profiling.read.printed import read_nvidia_smi
-    from mlsim.profiling.roofs import Remedy
     from mlsim.profiling.stopwatch import (
         Spread,
         Stopwatch,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "commands": ("profile_command",),
-    "diagnosis": ("REGIONS", "Diagnosis", "Finding", "diagnose"),
+    "diagnosis": ("REGIONS", "Diagnosis", "Finding", "Remedy", "diagnose"),
     "joining": ("combine", "join"),
     "measured_profile": ("Activity", "Launches", "MeasuredKernel", "MeasuredProfile", "Transfer"),
     "measuring": ("measure",),
@@ -48,7 +47,6 @@ _NAMES = {
     "read": ("read_profile", "sample_profile", "sample_profiles"),
     "read.perf_stat": ("read_perf_stat",),
     "read.printed": ("read_nvidia_smi",),
-    "roofs": ("Remedy",),
     "stopwatch": (
         *("Spread", "Stopwatch", "Task", "Trace", "balance", "critical_path", "lanes"),
         *("time_command", "time_function"),

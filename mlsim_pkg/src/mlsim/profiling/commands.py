@@ -48,7 +48,7 @@ def profile_command(
         raise InvalidValueError("give the script to profile, such as 'train.py --epochs 1'.")
     device = resolve.device(hardware) if hardware is not None else None
     program = shlex.join(["python3", *words] if words[0].endswith(".py") else words)
-    parts = _PARTS[tool](device)
+    parts = _parts_of(tool, device)
     hardware = f" --hardware {device.key}" if device is not None else ""
     template: str = known("commands")[tool]
     return template.format(program=program, script=words[0], hardware=hardware, **parts)
@@ -83,61 +83,37 @@ def metrics_for(device: Device) -> tuple[str, ...]:
     return ("gpu__time_duration.sum", *_BYTES, *scalar, *tensor)
 
 
-def _nvidia(device: Device | None, tool: str) -> Device:
+def _parts_of(tool: str, device: Device | None) -> dict[str, str]:
+    """Return what the command of a tool says of a device; refuse a device that it can't profile."""
+    vendor, name = (device.vendor, device.name) if device is not None else ("", "")
+    if tool == "perf":
+        if vendor == "AMD":
+            return {"work": "fp_ret_sse_avx_ops.all", "memory": "", "kind": "AMD's"}
+        memory = ",uncore_imc/data_reads/,uncore_imc/data_writes/"
+        kind = "Intel's (on AMD: fp_ret_sse_avx_ops.all)"
+        return {"work": ",".join(INTEL_EVENTS), "memory": memory, "kind": kind}
+    if tool == "torch":
+        server = device is not None and device.key.startswith("Server.")
+        gpu = vendor in ("NVIDIA", "AMD", "") and not server
+        activities = "ProfilerActivity.CPU" + (", ProfilerActivity.CUDA" if gpu else "")
+        return {"activities": activities, "device": "cuda" if gpu else "cpu"}
+    if tool == "rocprof" and vendor not in ("AMD", ""):
+        raise InvalidValueError(
+            f"rocprof profiles GPUs of AMD, and {name} is none. Use ncu or nsys."
+        )
+    if tool in ("ncu", "nsys") and vendor not in ("NVIDIA", ""):
+        other = "rocprof" if vendor == "AMD" else "torch, or perf for a CPU"
+        raise InvalidValueError(f"{tool} profiles GPUs of NVIDIA, and {name} is none. Use {other}.")
+    if tool != "ncu":
+        return {}
     if device is None:
         raise InvalidValueError(
-            f"{tool} needs hardware=..., such as 'A100': its metrics differ by architecture."
+            "ncu needs hardware=..., such as 'A100': its metrics differ by architecture."
         )
-    if device.vendor != "NVIDIA":
-        other = "rocprof" if device.vendor == "AMD" else "torch, or perf for a CPU"
-        raise InvalidValueError(
-            f"{tool} profiles GPUs of NVIDIA, and {device.name} is none. Use {other}."
-        )
-    return device
-
-
-def _ncu(device: Device | None) -> dict[str, str]:
-    found = _nvidia(device, "ncu")
-    capability = capability_of(found)
+    capability = capability_of(device)
     if not capability:
         raise InvalidValueError(
-            f"Nsight Compute needs Volta or later, and {found.name} is {found.architecture}."
+            f"Nsight Compute needs Volta or later, and {name} is {device.architecture}."
         )
-    metrics = ",\\\n".join(metrics_for(found))
-    return {"name": found.name, "capability": capability, "metrics": metrics}
-
-
-def _nsys(device: Device | None) -> dict[str, str]:
-    if device is not None:
-        _nvidia(device, "nsys")
-    return {}
-
-
-def _torch(device: Device | None) -> dict[str, str]:
-    gpu = device is None or (
-        device.vendor in ("NVIDIA", "AMD") and not device.key.startswith("Server.")
-    )
-    activities = "ProfilerActivity.CPU" + (", ProfilerActivity.CUDA" if gpu else "")
-    return {"activities": activities, "device": "cuda" if gpu else "cpu"}
-
-
-def _rocprof(device: Device | None) -> dict[str, str]:
-    if device is not None and device.vendor != "AMD":
-        raise InvalidValueError(
-            f"rocprof profiles GPUs of AMD, and {device.name} is none. Use ncu or nsys."
-        )
-    return {}
-
-
-def _perf(device: Device | None) -> dict[str, str]:
-    if device is not None and device.vendor == "AMD":
-        return {"work": "fp_ret_sse_avx_ops.all", "memory": "", "kind": "AMD's"}
-    return {
-        "work": ",".join(INTEL_EVENTS),
-        "memory": ",uncore_imc/data_reads/,uncore_imc/data_writes/",
-        "kind": "Intel's (on AMD: fp_ret_sse_avx_ops.all)",
-    }
-
-
-# What each tool's command says of a device.
-_PARTS = {"ncu": _ncu, "nsys": _nsys, "torch": _torch, "rocprof": _rocprof, "perf": _perf}
+    metrics = ",\\\n".join(metrics_for(device))
+    return {"name": name, "capability": capability, "metrics": metrics}

@@ -51,14 +51,10 @@ class _Sum:
             self.seconds += launch.seconds
         for path, count in launch.operations.items():
             self.operations[path] = self.operations.get(path, 0.0) + count
-        if self.traffic is None:
-            self.traffic = dict(launch.traffic)
-        else:
-            self.traffic = {
-                level: count + launch.traffic[level]
-                for level, count in self.traffic.items()
-                if level in launch.traffic
-            }
+        before = launch.traffic if self.traffic is None else self.traffic
+        both = [level for level in before if level in launch.traffic]
+        sums = self.traffic or {}
+        self.traffic = {level: sums.get(level, 0.0) + launch.traffic[level] for level in both}
         if launch.operations:
             work = sum(launch.operations.values()) / launch.calls
             self.least, self.most = min(self.least, work), max(self.most, work)
@@ -215,11 +211,13 @@ class Timeline:
 
     def copy(self, name: str, seconds: float, size: float = 0.0, calls: int = 1) -> None:
         """Add copies in one direction."""
-        _move(self.copies, name, seconds, size, calls)
+        kept = self.copies.setdefault(name, [0, 0.0, 0.0])
+        kept[:] = kept[0] + calls, kept[1] + seconds, kept[2] + size
 
     def exchange(self, name: str, seconds: float, size: float = 0.0) -> None:
         """Add an exchange between devices."""
-        _move(self.exchanges, name, seconds, size)
+        kept = self.exchanges.setdefault(name, [0, 0.0, 0.0])
+        kept[:] = kept[0] + 1, kept[1] + seconds, kept[2] + size
 
     def kernels(self) -> tuple[MeasuredKernel, ...]:
         """Return a kernel for each name, grid and block, the longest first.
@@ -253,13 +251,6 @@ class Timeline:
             "activity": tuple(each.activity(n) for n, each in sorted(self._spans.items())),
         }
         return MeasuredProfile(kernels, tool, (str(self.source),), **{**fields, **more})
-
-
-def _move(
-    moved: dict[str, list[float]], name: str, seconds: float, size: float, calls: int = 1
-) -> None:
-    kept = moved.setdefault(name, [0, 0.0, 0.0])
-    kept[:] = kept[0] + calls, kept[1] + seconds, kept[2] + size
 
 
 def _transfers(moved: dict[str, list[float]]) -> tuple[Transfer, ...]:

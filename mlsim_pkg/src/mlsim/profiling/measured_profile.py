@@ -280,20 +280,16 @@ class MeasuredKernel:
 
     @property
     def intensity(self) -> Quantity:
-        """Work for each byte of main memory in FLOP/B; of other levels, `intensity_at`."""
-        return self.intensity_at("dram")
-
-    def intensity_at(self, level: str) -> Quantity:
-        """Return the work for each byte at a level in FLOP/B; infinite if it moves none.
+        """Work for each byte of main memory in FLOP/B; infinite if it moves none.
 
         Raises
         ------
         NotMeasuredError
             If work or bytes are not known.
         """
-        if not self.byte_count(level):
+        if not self.byte_count():
             return self._said(float("inf"), "FLOP/B", "intensity")
-        found: Quantity = roofline.arithmetic_intensity(self.flops, self.bytes(level))
+        found: Quantity = roofline.arithmetic_intensity(self.flops, self.bytes())
         return found
 
     @property
@@ -482,20 +478,11 @@ class Counted:
             )
 
     def kernel(
-        self, name: str, seconds: float | None, facts: Mapping[str, Any], kind: str, calls: int = 1
+        self, name: str, seconds: float | None, facts: Mapping[str, Any], kind: str
     ) -> MeasuredKernel:
-        """Return so many launches alike; figures are of one."""
-        return MeasuredKernel(
-            name,
-            calls,
-            None if seconds is None else seconds * calls,
-            {path: count * calls for path, count in self.operations.items()},
-            {level: count * calls for level, count in self.traffic.items()},
-            self.sources,
-            self.missing,
-            facts,
-            kind,
-        )
+        """Return the launch."""
+        counted = (self.operations, self.traffic, self.sources, self.missing)
+        return MeasuredKernel(name, 1, seconds, *counted, facts, kind)
 
 
 def longest_first(kernels: Iterable[MeasuredKernel]) -> tuple[MeasuredKernel, ...]:

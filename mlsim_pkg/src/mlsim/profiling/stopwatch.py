@@ -32,6 +32,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from math import isfinite
 from time import perf_counter
 from types import ModuleType
@@ -137,15 +138,6 @@ class Spread:
         """
         found = max(self.values) - min(self.values)
         return found / abs(self.median) if self.median else math.inf
-
-    @property
-    def relative(self) -> float:
-        """Width of the interval over the median: 0.1 is 10 %.
-
-        >>> Spread.across([90.0, 100.0, 110.0]).relative
-        0.4
-        """
-        return (self.high - self.low) / abs(self.median) if self.median else math.inf
 
     def agrees(self, other: Spread) -> bool:
         """Whether the two intervals have a value in common.
@@ -605,7 +597,12 @@ def critical_path(
     ('load', 'right', 'join')
     """
     known = _checked(tasks, faster or {})
-    order = _in_order(known)
+    try:
+        order = list(TopologicalSorter({each.name: each.after for each in tasks}).static_order())
+    except CycleError as error:
+        raise InvalidValueError(
+            f"these tasks wait for each other in a circle: {' -> '.join(error.args[1])}."
+        ) from error
     ends: dict[str, float] = {}
     for name in order:
         begin = max((ends[each] for each in known[name].after), default=0.0)
@@ -644,22 +641,6 @@ def _checked(tasks: Sequence[Task], faster: Mapping[str, float]) -> dict[str, Ta
             if each not in known:
                 raise unknown_name("task", each, known)
     return known
-
-
-def _in_order(known: Mapping[str, Task]) -> list[str]:
-    """Return the names so that each stands after all that it waits for."""
-    order: dict[str, None] = {}
-    left = dict(known)
-    while left:
-        ready = [name for name, task in left.items() if all(each in order for each in task.after)]
-        if not ready:
-            raise InvalidValueError(
-                f"these tasks wait for each other in a circle: {', '.join(sorted(left))}."
-            )
-        for name in ready:
-            order[name] = None
-            del left[name]
-    return list(order)
 
 
 def lanes(tasks: Sequence[Task]) -> dict[str, float]:

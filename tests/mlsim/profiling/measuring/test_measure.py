@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import itertools
+import os
 import re
 from pathlib import Path
 from time import perf_counter
@@ -23,7 +24,7 @@ from mlsim.hardware.device import load_device
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling import Measurement, measure
 from mlsim.profiling.measuring import cpu
-from mlsim.profiling.measuring.cpu import _no_slower_together, measure_cpu
+from mlsim.profiling.measuring.cpu import Processor, _no_slower_together
 from mlsim.profiling.measuring.measurement import device_text
 from mlsim.profiling.measuring.parts import DiskError
 from mlsim.profiling.measuring.rounds import FEWEST_ROUNDS, MOST_ROUNDS, judged
@@ -34,10 +35,9 @@ from mlsim.zoo.review.file_report import validate_file
 def measured(
     made: MadeMachine, seconds: float = 1e6, machine: Machine = MACHINE, **options: Any
 ) -> Measurement:
-    made_up = {"machine": machine, "kernels": made, "worker": made.worker, "waits": made.waits}
-    made_up |= {"clock": made.clock, "today": datetime.date(2026, 11, 23), "say": lambda _: None}
-    where = {"disk": False, "disk_folder": None, "deadline": made.now + seconds}
-    return measure_cpu(made.numpy, **{**made_up, **where, **options})
+    made_up = {"machine": machine, "worker": made.worker, "waits": made.waits}
+    made_up |= {"clock": made.clock, "today": datetime.date(2026, 11, 23)}
+    return Processor(made.numpy, made, made.now + seconds, **{**made_up, **options}).measure()
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_a_disk_is_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """7 GB are written in 2 s and read in 4; where that can't be, it is said."""
     disk = SimpleNamespace(size=7e9, write=lambda: 2.0, read=lambda: 4.0)
     monkeypatch.setattr(cpu, "DiskFile", lambda folder, clock: contextlib.nullcontext(disk))
-    found = measured(MadeMachine(), disk=True, disk_folder=tmp_path)
+    found = measured(MadeMachine(), disk_folder=tmp_path)
     rates = [found.figures[f"disk.{way}"] for way in ("write", "read")]
     assert [each.value for each in rates] == pytest.approx([3.5e9, 1.75e9])
     assert all("past the system's cache" in each.how for each in rates)
@@ -169,7 +169,7 @@ def test_a_disk_is_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise DiskError("it lies in memory")
 
     disk.read = refuse
-    found = measured(MadeMachine(), disk=True, disk_folder=tmp_path)
+    found = measured(MadeMachine(), disk_folder=tmp_path)
     assert found.refused["disk"] == "it lies in memory"
     assert not [name for name in found.figures if name.startswith("disk")]
 
@@ -319,15 +319,16 @@ def test_every_question_can_be_asked_of_it(
 
 def test_arguments_are_checked_and_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answered(measure, "measure") == []
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr(cpu, "measure_cpu", lambda _, **asked: given.append(asked))
+    given: list[Processor] = []
+    monkeypatch.setattr(Processor, "measure", lambda asked, *_: given.append(asked))
     begin = perf_counter()
     measure(seconds=70, kernels="numpy", disk_folder="here", accept_noisy=True)
-    measure(seconds=1e9, disk=False, progress=print)
-    first, second = given
-    assert begin + 70 <= first["deadline"] <= perf_counter() + 70
-    assert [each["disk_folder"] for each in given] == [Path("here"), None]
-    assert [each["disk"] for each in given] == [True, False]
-    assert [each["kernels"] for each in given] == ["numpy", "auto"]
-    assert [each["accept_noisy"] for each in given] == [True, False]
-    assert (first["say"]("nothing"), second["say"]) == (None, print)
+    measure(seconds=1e9, progress=print)
+    measure(disk=False)
+    first, second, _ = given
+    assert begin + 70 <= first.deadline <= perf_counter() + 70
+    folders = [each.disk_folder for each in given]
+    assert folders == [Path("here"), Path(os.path.expanduser("~")), None]  # noqa: PTH111
+    assert [each.kernels for each in given] == ["numpy", "auto", "auto"]
+    assert [each.accept_noisy for each in given] == [True, False, False]
+    assert (first.say("nothing"), second.say) == (None, print)

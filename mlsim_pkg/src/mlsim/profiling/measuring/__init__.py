@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -89,18 +88,18 @@ def measure(
 
         torch = need("torch", "measuring a GPU", "torch")
         return gpu.measure_gpu(torch, seconds=seconds, say=say, accept_noisy=accept_noisy)
-    from mlsim.profiling.measuring import cpu
+    from mlsim.profiling.measuring.cpu import Processor
 
-    folder = Path(disk_folder) if disk_folder is not None else None
-    return cpu.measure_cpu(
+    folder = None
+    if disk:
+        # The user's own folder; Path.home() raises where there is none.
+        folder = Path(disk_folder or os.path.expanduser("~"))  # noqa: PTH111
+    return Processor(
         need("numpy", "measuring a machine", "arrays"),
-        kernels=kernels,
-        deadline=perf_counter() + seconds,
-        disk=disk,
-        disk_folder=folder,
-        say=say,
-        today=datetime.datetime.now(tz=datetime.UTC).date(),
-        clock=perf_counter,
+        kernels,
+        perf_counter() + seconds,
+        folder,
+        say,
+        accept_noisy,
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
-        accept_noisy=accept_noisy,
-    )
+    ).measure()

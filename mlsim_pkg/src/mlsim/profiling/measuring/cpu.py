@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime
 import itertools
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from time import perf_counter
+from typing import Any
 
 from mlsim.hardware.this_machine import Machine, this_machine
 from mlsim.profiling.measuring.measurement import (
@@ -21,7 +21,6 @@ from mlsim.profiling.measuring.measurement import (
 )
 from mlsim.profiling.measuring.parts import (
     SIZE,
-    CallStart,
     CompiledKernels,
     DiskError,
     DiskFile,
@@ -29,6 +28,7 @@ from mlsim.profiling.measuring.parts import (
     Plan,
     RegisterChains,
     Stream,
+    call_start,
     find_kernels,
     largest_set,
     one_memory,
@@ -71,6 +71,7 @@ NEARLY_BEST, CANDIDATES = 0.90, 3
 # Several workers start within some tens of microseconds: their samples are longer.
 ALONE_SECONDS, TOGETHER_SECONDS = 0.005, 0.01
 LIBRARIES = ("numpy", "torch")
+NOT_BEGUN = f"{TIME_UP} before it was measured"
 
 
 @dataclass
@@ -106,28 +107,41 @@ class Product:
     side: int
     rate: float
 
-    @property
-    def how(self) -> str:
-        """What ran, in words."""
-        threads = f"{self.worker.threads} thread{'s' if self.worker.threads != 1 else ''}"
-        what = f"Product of two matrices of {self.side} x {self.side}"
-        return f"{what}, {self.worker.version}, {threads}."
-
 
 @dataclass
 class Processor:
-    """Everything that is measured of a processor, ready to be run round by round."""
+    """Everything that is measured of a processor, round by round.
+
+    Attributes
+    ----------
+    numpy, kernels
+        What computes; kernels may be named: "c", "numpy" or "auto".
+    deadline
+        On the clock.
+    disk_folder
+        Where a file is written and read; None for no disk.
+    say
+        Is told what is being measured.
+    accept_noisy
+        Whether noisy figures are kept.
+    machine, worker, clock, waits
+        May be others than this machine's, for tests.
+    today, load
+        The date, and how busy the machine was before.
+    """
 
     numpy: Any
-    machine: Machine
-    kernels: Kernels
-    clock: Clock
-    disk_folder: Path | None
-    say: Callable[[str], None]
-    worker: Callable[[str, int], ProductWorker]
-    waits: Waits
-    accept_noisy: bool
+    kernels: str | Kernels
     deadline: float
+    disk_folder: Path | None = None
+    say: Callable[[str], None] = lambda _: None
+    accept_noisy: bool = False
+    machine: Machine = field(default_factory=this_machine)
+    worker: Callable[[str, int], ProductWorker] = ProductWorker
+    clock: Clock = perf_counter
+    waits: Waits = thread_waits
+    today: datetime.date = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).date())
+    load: float = 0.0
     teams: list[Team] = field(default_factory=list)
     products: dict[str, list[Product]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -135,25 +149,45 @@ class Processor:
     _stack: ExitStack = field(default_factory=ExitStack)
     _workers_of: dict[tuple[int, str], ProductWorker] = field(default_factory=dict)
 
-    def __enter__(self) -> Self:
-        self._stack.__enter__()
-        try:
-            self._prepare()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
+    def measure(self) -> Measurement:
+        """Measure all of it; see `mlsim.profiling.measure`.
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        Raises
+        ------
+        MlsimError
+            As `mlsim.profiling.measure`.
+        """
+        began = self.clock()
+        self.say("compiling the kernels")
+        if isinstance(self.kernels, str):
+            self.kernels = find_kernels(self.numpy, self.kernels)
+        with self._stack:
+            self._prepare(self.kernels)
+            parts, noisy = self.parts(self.kernels), self.accept_noisy
+            rounds = run_rounds(parts, self.clock, self.deadline, self.say, accept_noisy=noisy)
+            figures, refused = self.judged(rounds)
+        return Measurement(
+            machine=self.machine,
+            kind="cpu",
+            name=self.machine.processor,
+            date=self.today,
+            figures=figures,
+            refused=refused,
+            curves={team.words: (team.sizes, middle_curve(team.curves)) for team in self.teams},
+            versions={"Python and system": self.machine.system, **self.versions},
+            rounds=rounds.count,
+            seconds=self.clock() - began,
+            capacity=self.machine.memory,
+            load=self.load,
+        )
 
-    def _prepare(self) -> None:
+    def _prepare(self, kernels: Kernels) -> None:
         # They load their libraries while memory is touched.
         for threads, library in itertools.product({1, self.machine.cores}, LIBRARIES):
             worker = self._workers_of[threads, library] = self.worker(library, threads)
             self._stack.push(worker)
         largest = largest_set(self.machine)
-        self.versions["kernels"] = self.kernels.compiler
+        self.versions["kernels"] = kernels.compiler
         caches = max((each.total for each in self.machine.caches), default=0)
         counts = {"memory": self.machine.cores, "one_core": 1}
         # Where noise is accepted, nobody asks who disturbed a sample.
@@ -166,7 +200,7 @@ class Processor:
         for table, workers in self._workers.items():
             words = "one core" if table == "one_core" else "all cores"
             least = ALONE_SECONDS if workers.count == 1 else TOGETHER_SECONDS
-            stream = Stream(self.numpy, self.kernels, workers, largest, memory)
+            stream = Stream(self.numpy, kernels, workers, largest, memory)
             memory = stream.memory if one_memory() else None
             sizes = sweep_sizes(largest, workers.count, caches)
             self.teams.append(Team(table, words, stream, sizes, Plan(least)))
@@ -219,35 +253,33 @@ class Processor:
             if name == "fp32":
                 floor = max(rates.values(), default=0.0)
 
-    def parts(self) -> Mapping[str, Measure]:
+    def parts(self, kernels: Kernels) -> Mapping[str, Measure]:
         """Return what a round consists of."""
-        parts: dict[str, Measure] = {}
-        for team in self.teams:
-            parts[f"memory, {team.words}"] = team.sweep
+        parts: dict[str, Measure] = {f"memory, {team.words}": team.sweep for team in self.teams}
         parts["products"] = self._multiply
-        if isinstance(self.kernels, CompiledKernels):
-            chains = RegisterChains(self.kernels, self._workers["memory"])
+        if isinstance(kernels, CompiledKernels):
+            chains = RegisterChains(kernels, self._workers["memory"])
             parts["registers"] = lambda: chains.measure(SAMPLES)
-        call = CallStart(self.numpy, self._workers["one_core"])
-        parts["starts"] = lambda: {"starts.call": call.seconds(SAMPLES)}
+        call = call_start(self.numpy, self._workers["one_core"], SAMPLES)
+        parts["starts"] = lambda: {"starts.call": call()}
         disk = self._disk()
         if disk:
             parts["disk"] = disk
         return parts
 
     def _multiply(self) -> Mapping[str, float | None]:
-        rates = {name: self._best_rate(name) for name in self.products}
-        return {name: rate for name, rate in rates.items() if rate != 0.0}
-
-    def _best_rate(self, name: str) -> float | None:
-        """Return the best rate of this round: 0 where there is none, None where others disturbed.
+        """Return the best rates of this round, where there are any: None where others disturbed.
 
         A disturbed product that was faster in other rounds leaves the best of this one unknown.
         """
-        found = [(self._rate(name, each), each.rate) for each in list(self.products[name])]
-        best = max((rate for rate, _ in found if rate is not None), default=0.0)
-        unsure = any(rate is None and known > best for rate, known in found)
-        return None if unsure else best
+        rates: dict[str, float | None] = {}
+        for name, products in self.products.items():
+            found = [(self._rate(name, each), each.rate) for each in list(products)]
+            best = max((rate for rate, _ in found if rate is not None), default=0.0)
+            unsure = any(rate is None and known > best for rate, known in found)
+            if unsure or best:
+                rates[name] = None if unsure else best
+        return rates
 
     def _rate(self, name: str, product: Product) -> float | None:
         """Return the rate of this round; keep the best of all rounds.
@@ -258,7 +290,7 @@ class Processor:
             answer = product.worker.multiply(name.partition(".")[2], product.side, SAMPLES - 1)
         except WorkerError as error:
             self.lost[name] = str(error)
-            self.products[name] = [each for each in self.products[name] if each is not product]
+            self.products[name].remove(product)
             return 0.0
         if not answer.seconds:
             return 0.0
@@ -294,16 +326,19 @@ class Processor:
         """Say what a figure was measured by, in a sentence."""
         table, _, short = name.partition(".")
         if name in self.products:
-            return max(self.products[name], key=lambda each: each.rate).how
+            best = max(self.products[name], key=lambda each: each.rate)
+            threads = f"{best.worker.threads} thread{'s' if best.worker.threads != 1 else ''}"
+            what = f"Product of two matrices of {best.side} x {best.side}"
+            return f"{what}, {best.worker.version}, {threads}."
         if short == "bandwidth":
             team = next(each for each in self.teams if each.table == table)
             size = team.sizes[-1] / 2**20
             return (
                 f"Triad over three arrays, {size:.0f} MiB together, {team.words}, "
-                f"{self.kernels.compiler}; counted as STREAM counts, 24 B for each element."
+                f"{self.versions['kernels']}; counted as STREAM counts, 24 B for each element."
             )
         if table == "ceilings":
-            return f"Chains of multiply-adds in registers, all cores, {self.kernels.compiler}."
+            return f"Chains of multiply-adds in registers, all cores, {self.versions['kernels']}."
         if table == "starts":
             return "Addition of two arrays of one number by NumPy, one call after another."
         return (
@@ -311,91 +346,31 @@ class Processor:
             "cache, written until it is on the disk, and read in blocks of 4 MiB."
         )
 
-
-NOT_BEGUN = f"{TIME_UP} before it was measured"
-
-
-def measure_cpu(
-    numpy: Any,
-    *,
-    kernels: str | Kernels,
-    deadline: float,
-    disk: bool,
-    disk_folder: Path | None,
-    say: Callable[[str], None],
-    today: datetime.date,
-    clock: Clock,
-    machine: Machine | None = None,
-    worker: Callable[[str, int], ProductWorker] = ProductWorker,
-    waits: Waits = thread_waits,
-    load: float = 0.0,
-    accept_noisy: bool = False,
-) -> Measurement:
-    """Measure the processor; see `mlsim.profiling.measure` for the arguments.
-
-    `kernels`, `machine`, `worker`, `clock` and `waits` may be others than this machine's;
-    `deadline` is on the clock.
-
-    Raises
-    ------
-    MlsimError
-        As `mlsim.profiling.measure`.
-    """
-    began = clock()
-    machine = machine or this_machine()
-    say("compiling the kernels")
-    found = find_kernels(numpy, kernels) if isinstance(kernels, str) else kernels
-    # The user's own folder; Path.home() raises where there is none.
-    folder = (disk_folder or Path(os.path.expanduser("~"))) if disk else None  # noqa: PTH111
-    ready = Processor(
-        numpy, machine, found, clock, folder, say, worker, waits, accept_noisy, deadline
-    )
-    with ready as processor:
-        rounds = run_rounds(processor.parts(), clock, deadline, say, accept_noisy=accept_noisy)
-        figures, refused = judged_cpu(processor, rounds, accept_noisy=accept_noisy)
-    return Measurement(
-        machine=machine,
-        kind="cpu",
-        name=machine.processor,
-        date=today,
-        figures=figures,
-        refused=refused,
-        curves={team.words: (team.sizes, middle_curve(team.curves)) for team in processor.teams},
-        versions={"Python and system": machine.system, **processor.versions},
-        rounds=rounds.count,
-        seconds=clock() - began,
-        capacity=machine.memory,
-        load=load,
-    )
-
-
-def judged_cpu(
-    processor: Processor, rounds: Rounds, *, accept_noisy: bool = False
-) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
-    """Return the figures that are ceilings, and what is none, with the reason."""
-    values, disturbed = rounds.stretches(), rounds.disturbed
-    hows = {name: processor.how(name) for name in values}
-    if accept_noisy:
-        _no_slower_together(values, hows)
-    refused = dict(processor.lost)
-    for team in processor.teams:
-        reported = reported_sizes(processor.machine, team)
-        found, lost = level_figures(team.table, team.sizes, best_curves(team.curves), reported)
-        refused |= lost if team.curves else dict.fromkeys(lost, NOT_BEGUN)
-        values |= found
-        disturbed |= dict.fromkeys(found, team.curves.count(None))
-        hows |= {name: level_words(name, team.words, reported) for name in found}
-    figures, noisy = judged(
-        values,
-        hows.__getitem__,
-        rounds.count,
-        disturbed,
-        VIRTUAL_DRIFT if processor.machine.virtual else CLOCK_STEP / 2,
-        wanted=rounds.wanted,
-        accept_noisy=accept_noisy,
-    )
-    rest = {"the rest": f"{NOT_BEGUN}: {more_time(rounds.wanted)}"}
-    return figures, refused | noisy | (rest if not rounds.count else {})
+    def judged(self, rounds: Rounds) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
+        """Return the figures that are ceilings, and what is none, with the reason."""
+        values, disturbed = rounds.stretches(), rounds.disturbed
+        hows = {name: self.how(name) for name in values}
+        if self.accept_noisy:
+            _no_slower_together(values, hows)
+        refused = dict(self.lost)
+        for team in self.teams:
+            reported = reported_sizes(self.machine, team)
+            found, lost = level_figures(team.table, team.sizes, best_curves(team.curves), reported)
+            refused |= lost if team.curves else dict.fromkeys(lost, NOT_BEGUN)
+            values |= found
+            disturbed |= dict.fromkeys(found, team.curves.count(None))
+            hows |= {name: level_words(name, team.words, reported) for name in found}
+        figures, noisy = judged(
+            values,
+            hows.__getitem__,
+            rounds.count,
+            disturbed,
+            VIRTUAL_DRIFT if self.machine.virtual else CLOCK_STEP / 2,
+            wanted=rounds.wanted,
+            accept_noisy=self.accept_noisy,
+        )
+        rest = {"the rest": f"{NOT_BEGUN}: {more_time(rounds.wanted)}"}
+        return figures, refused | noisy | (rest if not rounds.count else {})
 
 
 def _no_slower_together(values: dict[str, list[float]], hows: dict[str, str]) -> None:

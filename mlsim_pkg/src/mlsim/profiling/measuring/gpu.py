@@ -32,7 +32,7 @@ LONG_ENOUGH, SAMPLE = 0.02, 0.01
 ELEMENT, ARRAYS = 4, 3
 SMALLEST, LARGEST = 2 * 2**20, 3 * 2**30
 MEMORY_PART = 1 / 4
-LAUNCHES = 500
+LAUNCHES, COPIED = 500, 256 * 2**20
 _HOW = {
     "memory.bandwidth": "Sum of one array and a multiple of another into a third, {size:.0f} MiB "
     "together; 12 B for each element.",
@@ -79,16 +79,14 @@ class Gpu:
 
     def seconds(self, key: str, call: Callable[[], object], samples: int = 3) -> float:
         """Return the least time of a call, of samples of many calls each."""
-        calls = self.calls.get(key) or self._enough(call)
-        self.calls[key] = calls
+        if key not in self.calls:
+            call()
+            calls = 1
+            while self._sample(call, calls) < SAMPLE and calls < 2**20:
+                calls *= 2
+            self.calls[key] = calls
+        calls = self.calls[key]
         return min(self._sample(call, calls) for _ in range(samples)) / calls
-
-    def _enough(self, call: Callable[[], object]) -> int:
-        call()
-        calls = 1
-        while self._sample(call, calls) < SAMPLE and calls < 2**20:
-            calls *= 2
-        return calls
 
     def _sample(self, call: Callable[[], object], calls: int) -> float:
         self.module.synchronize()
@@ -233,9 +231,20 @@ def measure_gpu(
         name: product_flops(side) / gpu.seconds(name, call)
         for name, (call, side) in products.items()
     }
-    parts["starts"] = _starts(gpu)
+    one = torch.ones(1, device=gpu.backend)
+
+    def launches() -> None:
+        for _ in range(LAUNCHES):
+            one.add_(1.0)
+
+    parts["starts"] = lambda: {"starts.kernel": gpu.seconds("starts", launches) / LAUNCHES}
     if gpu.backend == "cuda":
-        parts["copies"] = _copies(gpu)
+        there = torch.empty(COPIED, dtype=torch.uint8, device=gpu.backend)
+        here = torch.empty(COPIED, dtype=torch.uint8).pin_memory()
+        parts["copies"] = lambda: {
+            "links.pcie": COPIED
+            / gpu.seconds("copies", lambda: there.copy_(here, non_blocking=True))
+        }
     rounds = run_rounds(parts, now, began + seconds, say, accept_noisy=accept_noisy)
     values = rounds.stretches()
     if gpu.cache:
@@ -283,24 +292,3 @@ def _streams(gpu: Gpu) -> tuple[list[int], list[Callable[[], object]]]:
         return lambda: torch.add(x, y, alpha=3.0, out=z)
 
     return [each * ARRAYS * ELEMENT for each in counts], [make(each) for each in counts]
-
-
-def _starts(gpu: Gpu) -> Measure:
-    one = gpu.torch.ones(1, device=gpu.backend)
-
-    def launches() -> None:
-        for _ in range(LAUNCHES):
-            one.add_(1.0)
-
-    return lambda: {"starts.kernel": gpu.seconds("starts", launches) / LAUNCHES}
-
-
-def _copies(gpu: Gpu) -> Measure:
-    torch, count = gpu.torch, 256 * 2**20
-    there = torch.empty(count, dtype=torch.uint8, device=gpu.backend)
-    here = torch.empty(count, dtype=torch.uint8).pin_memory()
-
-    def copy() -> object:
-        return there.copy_(here, non_blocking=True)
-
-    return lambda: {"links.pcie": count / gpu.seconds("copies", copy)}

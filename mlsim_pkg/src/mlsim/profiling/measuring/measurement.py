@@ -62,15 +62,6 @@ class MeasuredFigure:
         """The median of the stretches, in base units."""
         return self.spread.median
 
-    @property
-    def words(self) -> str:
-        """What it is called in a table.
-
-        >>> MeasuredFigure("memory.l2_bandwidth", "B/s", Spread.of([1.0]), "").words
-        'L2 cache'
-        """
-        return words_of(self.name)
-
     def __str__(self) -> str:
         low, high = (text(each, self.base) for each in (self.spread.low, self.spread.high))
         return f"{text(self.value, self.base)} ({low} to {high})"
@@ -170,7 +161,8 @@ class Measurement:
         NotMeasuredError
             If its memory or all its products were too noisy.
         """
-        return as_device(self)
+        with tempfile.TemporaryDirectory(prefix="mlsim-") as folder:
+            return load_device(self.save(Path(folder) / "machine.toml"))
 
     def require_roof(self) -> None:
         """Refuse a machine without a roof: no bandwidth, or no product.
@@ -210,7 +202,23 @@ class Measurement:
         DataFileError
             If the file can't be written.
         """
-        return write_device(self, path)
+        content = device_text(self)
+        place = Path(path) if path is not None else local_path(self.kind, self.machine)
+        beside: Path | None = None
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(f"-{place.stem}.toml", ".", place.parent)
+            beside = Path(name)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(content)
+            load_device(beside)
+            beside.replace(place)
+        except OSError as error:
+            raise DataFileError(f"{place}: can't be written: {error.strerror}.") from error
+        finally:
+            if beside:
+                beside.unlink(missing_ok=True)
+        return place
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in base units."""
@@ -254,7 +262,7 @@ class Measurement:
             if own:
                 lines += ["", title]
                 lines += [
-                    f"{'~' if each.noise else ' '} {each.words:<28} {_columns(each)}"
+                    f"{'~' if each.noise else ' '} {words_of(each.name):<28} {_columns(each)}"
                     for each in own
                 ]
         if self.figures:
@@ -264,7 +272,10 @@ class Measurement:
             lines += ["", _NOTES["kept"]]
         if self.refused:
             lines += ["", "left out"]
-            lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]
+            for name, reason in self.refused.items():
+                table, point, _ = name.partition(".")
+                title = f"{TABLES.get(table, table)}, {words_of(name)}" if point else name
+                lines.append(f"  {title}: {reason}")
         if self.busy:
             lines += ["", self.busy]
         if self.noisy or self.busy or self.kept:
@@ -272,13 +283,6 @@ class Measurement:
         if self.noisy and not self.kept:
             lines += [_NOTES["accept"]]
         return "\n".join(lines)
-
-
-def _title(name: str) -> str:
-    table = name.partition(".")[0]
-    if table == name:
-        return name
-    return f"{TABLES.get(table, table)}, {words_of(name)}"
 
 
 def _columns(figure: MeasuredFigure) -> str:
@@ -336,7 +340,18 @@ def device_text(found: Measurement) -> str:
 
 
 def _figure(kind: str, figure: MeasuredFigure) -> dict[str, str]:
-    value, unit, quote = printed(figure)
+    """Return the table of a figure, with the words of its spread.
+
+    >>> _figure("cpu", MeasuredFigure("memory.l1", "B", Spread.of([2048, 4096.0]), ""))["quote"]
+    '3 KiB, from 2 to 4, median of 2 stretches of time'
+    """
+    scale, unit = (2.0**10, "KiB") if figure.base == "B" else scale_for(figure.value, figure.base)
+    unit, value = unit.replace("µ", "u"), f"{figure.value / scale:.4g}"
+    if "e" in value:
+        value = f"{figure.value / scale:.0f}"
+    low, high = (f"{each / scale:.4g}" for each in (figure.spread.low, figure.spread.high))
+    count = len(figure.spread.values)
+    quote = f"{value} {unit}, from {low} to {high}, median of {count} stretches of time"
     # What is no ceiling is an estimate of one, and answers say so.
     noise = f"Kept though {figure.noise}. " if figure.noise else ""
     table = {"value": value, "unit": unit, "kind": "estimate" if noise else "measured"}
@@ -347,24 +362,6 @@ def _figure(kind: str, figure: MeasuredFigure) -> dict[str, str]:
     return {**table, "quote": quote, "note": noise + figure.how}
 
 
-def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
-    """Return a figure's value, its unit, and the words of its spread.
-
-    >>> from mlsim.profiling import MeasuredFigure, Spread
-    >>> printed(MeasuredFigure("memory.bandwidth", "B/s", Spread.of([41e9, 42e9, 43.256e9]), ""))
-    ('42', 'GB/s', '42 GB/s, from 41 to 43.26, median of 3 stretches of time')
-    """
-    scale, unit = (2.0**10, "KiB") if figure.base == "B" else scale_for(figure.value, figure.base)
-    unit = unit.replace("µ", "u")
-    low, high = (f"{each / scale:.4g}" for each in (figure.spread.low, figure.spread.high))
-    value = f"{figure.value / scale:.4g}"
-    if "e" in value:
-        value = f"{figure.value / scale:.0f}"
-    count = len(figure.spread.values)
-    said = f"{value} {unit}, from {low} to {high}, median of {count} stretches of time"
-    return value, unit, said
-
-
 def _plain(words: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in words).split())
 
@@ -372,48 +369,3 @@ def _plain(words: str) -> str:
 def _quoted(words: str) -> str:
     plain = _plain(words).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'
-
-
-def as_device(found: Measurement) -> Device:
-    """Return a measured machine as a device, by way of its file.
-
-    Raises
-    ------
-    NotMeasuredError
-        If it has no roof.
-    """
-    content = device_text(found)
-    with tempfile.TemporaryDirectory(prefix="mlsim-") as folder:
-        path = Path(folder) / "machine.toml"
-        path.write_text(content, encoding="utf-8")
-        return load_device(path)
-
-
-def write_device(found: Measurement, path: str | Path | None = None) -> Path:
-    """Write the file of a machine, and swap it in once it is whole and can be read.
-
-    Raises
-    ------
-    NotMeasuredError
-        If it has no roof.
-    DataFileError
-        If the place can't be written to.
-    """
-    content = device_text(found)
-    place = Path(path) if path is not None else local_path(found.kind, found.machine)
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{place.stem}-", suffix=".toml", dir=place.parent)
-    except OSError as error:
-        raise DataFileError(f"{place}: can't be written: {error.strerror}.") from error
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        load_device(beside)
-        beside.replace(place)
-    except OSError as error:
-        raise DataFileError(f"{place}: can't be written: {error.strerror}.") from error
-    finally:
-        beside.unlink(missing_ok=True)
-    return place

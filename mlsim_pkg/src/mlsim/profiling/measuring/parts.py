@@ -341,25 +341,24 @@ class RegisterChains:
         }
 
 
-class CallStart:
-    """Calls of NumPy on a single number: all that they take is the start."""
+def call_start(numpy: Any, workers: Workers, samples: int) -> Callable[[], float | None]:
+    """Return what finds the least time of a call of NumPy on a single number: all of it is start.
 
-    def __init__(self, numpy: Any, workers: Workers) -> None:
-        self._workers = workers
-        one, out = numpy.ones(1), numpy.ones(1)
-        add = numpy.add
+    It is None where other programs disturbed all samples.
+    """
+    one, out, add = numpy.ones(1), numpy.ones(1), numpy.add
 
-        def calls(_: int, passes: int) -> None:
-            for _ in range(passes):
-                add(one, one, out=out)
+    def calls(_: int, passes: int) -> None:
+        for _ in range(passes):
+            add(one, one, out=out)
 
-        self._job = calls
-        self._passes, _ = enough_passes(workers, calls, begin=100)
+    passes, _ = enough_passes(workers, calls, begin=100)
 
-    def seconds(self, samples: int) -> float | None:
-        """Return the least time of a call; None where other programs disturbed all samples."""
-        found = best_sample(self._workers, self._job, self._passes, samples)
+    def seconds() -> float | None:
+        found = best_sample(workers, calls, passes, samples)
         return found.seconds if found.clean else None
+
+    return seconds
 
 
 SIZE = 128 * 2**20

@@ -338,10 +338,10 @@ class ProductWorker:
     It is asked by a line of JSON, and answers by one.
     """
 
-    def __init__(self, library: str, threads: int, start: Callable[..., Any] | None = None) -> None:
+    def __init__(self, library: str, threads: int) -> None:
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
         self.library, self.threads, self.version = library, threads, ""
-        self._process: Any = (start or subprocess.Popen)(
+        self._process: Any = subprocess.Popen(
             [sys.executable, "-m", __name__, library, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

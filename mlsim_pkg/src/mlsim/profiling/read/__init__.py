@@ -34,7 +34,7 @@ _MOST_LINES = 500_000
 def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredProfile:
     r"""Read a profile, gzipped or not; the format is found out from what is in the file.
 
-    Formats: Nsight Compute (CSV long, wide and summary), summaries of Nsight Systems and its
+    Formats: Nsight Compute (CSV long and wide), summaries of Nsight Systems and its
     SQLite, PyTorch's traces and tables of `key_averages()`, rocprof, rocprofv3, `perf stat`.
 
     Parameters
@@ -98,6 +98,8 @@ def _what(start: str) -> str:
         return "this is a list of metrics without values: collect them with ncu --metrics."
     if "Command Line Profiler" in start:
         return "this is what ncu --version prints, and has no kernel."
+    if '"Invocations"' in start:
+        return "this is a summary of Nsight Compute: write each launch, without --print-summary."
     if "==PROF==" in start and "Metric Name" in start:
         return "this is a page of Nsight Compute for people: write a table, by ncu --csv."
     if "NVIDIA-SMI" in start or start.startswith(("# gpu", "timestamp, ", "index, ", "name, ")):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Any, NoReturn
@@ -22,7 +23,7 @@ from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.operators import Operator, operators_of
 from mlsim.profiling.read.tables import LONGEST_LINE, Source, known
 
-_KEY = re.compile(r'"traceEvents"\s*:\s*\[')
+_EVENTS = re.compile(r'\A\s*\[|"traceEvents"\s*:\s*\[')
 _LETTER = re.compile(r"\S")
 
 
@@ -49,7 +50,7 @@ class Events:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         pieces = self.source.text()
-        buffer = self._begin(pieces)
+        buffer, bare = self._begin(pieces)
         place, first = 0, True
         while True:
             place = _next(buffer, place)
@@ -77,21 +78,25 @@ class Events:
             self.count += 1
             place, first = end, False
             yield event
-        self._finish(buffer[place + 1 :], pieces)
+        rest = buffer[place + 1 :]
+        for piece in pieces:
+            rest += piece
+            if len(rest) > 4 * LONGEST_LINE:
+                self._refuse("too much stands behind its events")
+        rest = rest.strip()
+        if bare and rest:
+            self._refuse("something stands behind its events")
+        self._keep("{}" if bare or rest == "}" else "{" + rest.removeprefix(","))
 
-    def _begin(self, pieces: Iterator[str]) -> str:
-        """Return the text from the first event on, and keep what stands before it."""
+    def _begin(self, pieces: Iterator[str]) -> tuple[str, bool]:
+        """Return the text from the first event on, and whether nothing stands before it."""
         text = ""
         for piece in pieces:
             text += piece
-            if text.lstrip()[:1] == "[":
-                self._bare = True
-                return text.lstrip()[1:]
-            found = _KEY.search(text)
-            if found:
-                self._bare = False
-                self._keep(text[: found.start()].rstrip().rstrip(",") + "}")
-                return text[found.end() :]
+            if begin := _EVENTS.search(text):
+                before = text[: begin.start()].rstrip().rstrip(",")
+                self._keep(before + "}" if before else "{}")
+                return text[begin.end() :], not before
             if len(text) > 4 * LONGEST_LINE:
                 break
         self._refuse_other(text)
@@ -119,19 +124,6 @@ class Events:
             self._refuse(f"the file ends within its events{why}")
         return buffer[place:] + piece
 
-    def _finish(self, rest: str, pieces: Iterator[str]) -> None:
-        """Read what stands behind the events."""
-        for piece in pieces:
-            rest += piece
-            if len(rest) > 4 * LONGEST_LINE:
-                self._refuse("too much stands behind its events")
-        rest = rest.strip()
-        if self._bare:
-            if rest:
-                self._refuse("something stands behind its events")
-        else:
-            self._keep("{" + rest.removeprefix(",") if rest != "}" else "{}")
-
     def _keep(self, text: str) -> None:
         try:
             found = _DECODER.decode(text)
@@ -158,6 +150,9 @@ _REPLAY = (
 )
 _GPU_COPIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
 _RUNTIMES = ("cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime")
+_WANTED = frozenset(
+    {"kernel", "Kernel", *_GPU_COPIES, *_RUNTIMES, "cuda_profiler_range", "cpu_op", "Operator"}
+)
 _SIZES: Mapping[str, int] = known("torch")["sizes"]
 _COLLECTIVE = re.compile(r"^(?:nccl|gloo|mpi|ucc|hccl):(?P<name>\w+)")
 _MOST_EVENTS = 8_000_000
@@ -205,10 +200,8 @@ def read(source: Source) -> MeasuredProfile:
 def _number(event: dict[str, Any], key: str, source: Source, count: int) -> float:
     value = event.get(key)
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             value = float(value)
-        except ValueError:
-            value = None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e18:
         raise DataFileError(
             f"{source.path}: event {count:,} has the {key} {event.get(key)!r}, which is no number."
@@ -218,18 +211,18 @@ def _number(event: dict[str, Any], key: str, source: Source, count: int) -> floa
     return float(value)
 
 
-def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> None:
+def _take(event: dict[str, Any], found: _Found, source: Source, number: int) -> None:
     """Sort one event with a duration by what it is."""
     category, name = str(event.get("cat", "")), str(event.get("name", ""))
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
     if category not in _WANTED and not _COLLECTIVE.match(name):
         return
-    moment = _number(event, "ts", source, count)
+    moment = _number(event, "ts", source, number)
     # Microseconds since 1970 leave no digits for nanoseconds: count from the first event.
     found.base = moment if found.base is None else found.base
     start = (moment - found.base) * 1e-6
-    seconds = _number(event, "dur", source, count) * 1e-6
+    seconds = _number(event, "dur", source, number) * 1e-6
     interval = (start, start + seconds)
     if category in ("kernel", "Kernel"):
         _kernel(name, args, interval, seconds, found)
@@ -246,14 +239,14 @@ def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> N
         found.add(_range(name, args, source))
     elif category in ("cpu_op", "Operator"):
         place = (event.get("pid"), event.get("tid"))
-        found.operators.append(Operator.of(name, place, interval, args.get("External id"), args))
+        found.operators.append(Operator.of(name, place, interval, args))
     elif _COLLECTIVE.match(name) and category != "gpu_user_annotation":
-        _collective(name, args, seconds, found)
-
-
-_WANTED = frozenset(
-    {"kernel", "Kernel", *_GPU_COPIES, *_RUNTIMES, "cuda_profiler_range", "cpu_op", "Operator"}
-)
+        # Of a host, with the bytes of its first input.
+        dims, types = args.get("Input Dims"), args.get("Input type")
+        size = _SIZES.get(str(types[0]).lower(), 0) if isinstance(types, list) and types else 0
+        sides = dims[0] if isinstance(dims, list) and dims and isinstance(dims[0], list) else [0]
+        count = prod(each if isinstance(each, (int, float)) else 0 for each in sides)
+        found.exchange(name, seconds, float(count * size))
 
 
 def _device(args: dict[str, Any]) -> int:
@@ -283,15 +276,6 @@ def _kernel(
     owner = args.get("External id")
     if owner is not None:
         found.owners[owner] = found.owners.get(owner, 0.0) + seconds
-
-
-def _collective(name: str, args: dict[str, Any], seconds: float, found: _Found) -> None:
-    """Take an exchange of a host, with the bytes of its first input."""
-    dims, types = args.get("Input Dims"), args.get("Input type")
-    size = _SIZES.get(str(types[0]).lower(), 0) if isinstance(types, list) and types else 0
-    sides = dims[0] if isinstance(dims, list) and dims and isinstance(dims[0], list) else [0]
-    count = prod(each if isinstance(each, (int, float)) else 0 for each in sides)
-    found.exchange(name, seconds, float(count * size))
 
 
 def _range(name: str, args: dict[str, Any], source: Source) -> MeasuredKernel:

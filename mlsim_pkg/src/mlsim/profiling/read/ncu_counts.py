@@ -138,17 +138,6 @@ def capability_number(capability: str) -> float:
 
 
 @lru_cache(maxsize=4096)
-def has_tensor_cores(capability: str) -> bool:
-    """Whether a device may have tensor cores; one that is not known may.
-
-    >>> has_tensor_cores("6.1"), has_tensor_cores("8.6"), has_tensor_cores("")
-    (False, True, True)
-    """
-    number = capability_number(capability)
-    return number == 0 or number >= 7.0
-
-
-@lru_cache(maxsize=4096)
 def wanted_tensor_metrics(capability: str) -> str:
     """Return the metrics that would count tensor-core work on a device, for a message.
 
@@ -169,14 +158,13 @@ def wanted_tensor_metrics(capability: str) -> str:
 
 @dataclass
 class Launch:
-    """One launch (or, of a summary, several alike): metrics as numbers with their kind of unit."""
+    """One launch: metrics as numbers with their kind of unit."""
 
     name: str
     capability: str
     grid: str
     block: str
     where: str
-    calls: int = 1
     metrics: dict[str, tuple[float, str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -294,7 +282,7 @@ def kernel_of(launch: Launch) -> MeasuredKernel:
     said = {"grid": launch.grid, "block": launch.block, "cc": launch.capability}
     facts |= {key: text for key, text in said.items() if text}
     kind = "graph" if launch.name == "graph" else "kernel"
-    return found.kernel(launch.name, counters.seconds, facts, kind, launch.calls)
+    return found.kernel(launch.name, counters.seconds, facts, kind)
 
 
 def _work(counters: Counters, found: Counted) -> None:
@@ -309,7 +297,7 @@ def _work(counters: Counters, found: Counted) -> None:
         pass
     elif used:
         why = f"it used the tensor cores ({evidence}), and their operations are not counted"
-    elif used is None and not known and has_tensor_cores(capability):
+    elif used is None and not known and not 0 < capability_number(capability) < 7.0:
         why = _unseen_tensor(name, found, wanted)
     elif (
         known and used is None and looks_like("tensor", name) and not sum(found.operations.values())

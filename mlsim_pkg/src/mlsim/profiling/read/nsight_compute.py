@@ -1,6 +1,6 @@
 """Nsight Compute: what `ncu --csv` prints, long (a row a metric) or wide (a row a launch).
 
-The page "details" names some metrics in words; a summary has the mean of several launches.
+The page "details" names some metrics in words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ _KEPT = re.compile(
 )
 _WORK = re.compile("sass_thread_inst_executed_op|ops_path_tensor|inst_executed_pipe_tensor")
 _METRIC = re.compile(r"[a-z0-9_]+__[A-Za-z0-9_]+(\.[a-z0-9_]+)*")
-_VALUES = ("Metric Value", "Average")
 _BRACKET = re.compile(r"(?P<name>\S+) \[(?P<unit>[^\]]*)\]")
 # Beginnings of sections, and units of counts that only some metrics have.
 _SECTIONS = ("Command line profiler", "GPU Speed Of Light", "Launch Statistics")
@@ -43,7 +42,7 @@ _COUNTED: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def is_long(columns: set[str]) -> bool:
     """Whether a header is that of a row for each metric."""
-    return "Metric Name" in columns and bool(columns & set(_VALUES)) and bool(columns & set(NAMES))
+    return {"Metric Name", "Metric Value"} <= columns and bool(columns & set(NAMES))
 
 
 def is_table(columns: set[str]) -> bool:
@@ -65,7 +64,7 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     path = table.source.path
     found = Timeline(path)
     device = capability = ""
-    summary, moves = False, 0
+    moves = 0
     # Counts of operations that all launches have together, and that each launch of a kernel has.
     asked, counted = set[str](), dict[tuple[str, str, str], set[str]]()
     for launch in launches(table, lines, decimal):
@@ -75,7 +74,6 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
         asked |= counts
         key = (launch.name, launch.grid, launch.block)
         counted[key] = counted.get(key, counts) & counts
-        summary = summary or launch.calls > 1
         moves += "load constants" in kernel.missing.get("fp16", "")
         device = device or launch.texts.get("device", "")
         capability = capability or launch.capability
@@ -95,7 +93,6 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
             missing.setdefault("flops", why)
         kernels.append(replace(each, missing=missing))
     notes = {
-        "The file is a summary: figures are means times the number of launches.": summary,
         "A row 'graph' is a whole CUDA graph of many kernels.": any(
             each.name == "graph" for each in kernels
         ),
@@ -114,8 +111,7 @@ def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
 
 def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     """Yield launches of rows for each metric, in their order."""
-    value = next(each for each in _VALUES if each in table.columns)
-    locale_of(table, decimal, [value])
+    locale_of(table, decimal, ["Metric Value"])
     launch: Launch | None = None
     key: tuple[str, ...] = ()
     before: list[str] = []
@@ -134,7 +130,7 @@ def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
             launch, key, before, order = _start(row), here, order, []
         order.append(metric)
         unasked = row.cut and not _kept(metric) and metric not in DETAILS
-        take(launch, metric, row.get("Metric Unit"), "" if unasked else row[value], row)
+        take(launch, metric, row.get("Metric Unit"), "" if unasked else row["Metric Value"], row)
     if launch is not None and not known:
         raise DataFileError(
             f"{table.at(table.line)}: no metric of Nsight Compute stands below 'Metric Name'. "
@@ -205,9 +201,8 @@ def _start(row: Row) -> Launch:
         size = row.get(column).strip()
         if size and not re.fullmatch(r"\(?\s*\d+\s*([,x]\s*\d+\s*){0,2}\)?", size):
             raise _mixed(row, f"{column!r} is {size!r}, and must be such as (128, 1, 1)")
-    count = row.number("Invocations") if row.get("Invocations") else 1.0
     grid, block = (row.get(each).strip() for each in ("Grid Size", "Block Size"))
-    return Launch(name, capability, grid, block, row.where, int(count or 1))
+    return Launch(name, capability, grid, block, row.where)
 
 
 def _kept(metric: str) -> bool:

@@ -288,8 +288,16 @@ class _Export:
         names = {number: str(text) for number, text in self.rows(_STRINGS, ("id", "value"))}
         run = Timeline(self.source.path)
         self._kernels(names, run)
-        self._copied(run)
-        self._launches(names, run)
+        for table, kind in ((_COPIES, "copyKind"), (_FILLS, "")):
+            for row in self.rows(table, ("start", "end", "deviceId", "bytes", kind)):
+                start, end = self.interval(table, row[0], row[1])
+                run.busy(start, end, int(row[2] or 0), kernel=False)
+                name = _COPY_KINDS.get(row[4], "other copy") if kind else "fill"
+                run.copy(name, end - start, float(row[3] or 0))
+        for row in self.rows(_RUNTIME, ("start", "end", "nameId", "correlationId")):
+            if "Launch" in names.get(row[2], ""):
+                start, end = self.interval(_RUNTIME, row[0], row[1])
+                run.called(row[3], start, end - start)
         if not run.sums and not run.copies:
             raise DataFileError(f"{self.source.path}: no kernel and no copy is in the file.")
         device = next((str(row[0]) for row in self.rows(_GPU, ("name",)) if row[0]), "")
@@ -318,17 +326,3 @@ class _Export:
             start, end = self.interval(_GRAPHS, row[0], row[1])
             run.busy(start, end, int(row[2] or 0), kernel=True)
             run.add(MeasuredKernel("graph", 1, end - start, missing=MISSING, kind="graph"))
-
-    def _copied(self, run: Timeline) -> None:
-        for table, kind in ((_COPIES, "copyKind"), (_FILLS, "")):
-            for row in self.rows(table, ("start", "end", "deviceId", "bytes", kind)):
-                start, end = self.interval(table, row[0], row[1])
-                run.busy(start, end, int(row[2] or 0), kernel=False)
-                name = _COPY_KINDS.get(row[4], "other copy") if kind else "fill"
-                run.copy(name, end - start, float(row[3] or 0))
-
-    def _launches(self, names: dict[Any, str], run: Timeline) -> None:
-        for row in self.rows(_RUNTIME, ("start", "end", "nameId", "correlationId")):
-            if "Launch" in names.get(row[2], ""):
-                start, end = self.interval(_RUNTIME, row[0], row[1])
-                run.called(row[3], start, end - start)

@@ -151,12 +151,7 @@ class Operator:
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        place: tuple[Any, Any],
-        interval: tuple[float, float],
-        identity: Any,
-        args: dict[str, Any],
+        cls, name: str, place: tuple[Any, Any], span: tuple[float, float], args: dict[str, Any]
     ) -> Operator:
         """Make one of an event."""
         dims = args.get("Input Dims")
@@ -165,7 +160,8 @@ class Operator:
         shape = " x ".join(str(each) for each in dims[:3] if each) if isinstance(dims, list) else ""
         types = args.get("Input type")
         kind = next((str(each) for each in types if each), "") if isinstance(types, list) else ""
-        return cls(name, place, *interval, identity, shape[:120], flops, counted, kind)
+        identity = args.get("External id")
+        return cls(name, place, *span, identity, shape[:120], flops, counted, kind)
 
 
 def operators_of(

@@ -211,22 +211,15 @@ def _refuse_binary(file: Path, head: bytes) -> None:
 
 def _wide(head: bytes) -> str:
     """Return the encoding if the bytes are of two or four each, else ""."""
-    for mark, encoding in (
-        (codecs.BOM_UTF32_LE, "utf-32"),
-        (codecs.BOM_UTF32_BE, "utf-32"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if head.startswith(mark):
-            return encoding
+    marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+    marks |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    marked = next((encoding for mark, encoding in marks.items() if head.startswith(mark)), "")
     sample = head[:4096]
-    odd, even = sample[1::2], sample[::2]
     # ASCII in two bytes has a zero in every second one.
-    if len(sample) > 3 and odd.count(0) > 0.9 * len(odd) and even.count(0) < 0.1 * len(even):
-        return "utf-16-le"
-    if len(sample) > 3 and even.count(0) > 0.9 * len(even) and odd.count(0) < 0.1 * len(odd):
-        return "utf-16-be"
-    return ""
+    odd, even = (each.count(0) / max(len(each), 1) for each in (sample[1::2], sample[::2]))
+    if not marked and len(sample) > 3 and max(odd, even) > 0.9 and min(odd, even) < 0.1:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    return marked
 
 
 def _encoding(head: bytes) -> str:
