@@ -36,11 +36,7 @@ _FEED_FORWARD = ("gate_proj", "up_proj", "down_proj")
 _OWN = tuple(each for each in _LATENT.values() if each not in _ATTENTION)
 TARGETS = (*_ATTENTION, *_FEED_FORWARD, *_OWN)
 # Names of several matrices; of latent attention, its own.
-GROUPS = {
-    "attention": (*_ATTENTION, *_OWN),
-    "feed-forward": _FEED_FORWARD,
-    ALL: TARGETS,
-}
+GROUPS = {"attention": (*_ATTENTION, *_OWN), "feed-forward": _FEED_FORWARD, ALL: TARGETS}
 
 # NF4 with double quantization: 4 bits of a value; a constant in 8 bits for each block of 64, and
 # one in 32 bits for each 256 of these [Dettmers et al., 2023, section 3].

@@ -137,18 +137,8 @@ class Attention(Part):
         return self._cached(self.kv_heads) + (self.indexer.size if self.indexer else 0)
 
     def _cached(self, kv_heads: int) -> int:
-        if self.value_size:
-            return int(
-                transformer.unequal_cached_elements(kv_heads, self.head_size, self.value_size)
-            )
-        return int(transformer.cached_elements(kv_heads, self.head_size))
-
-    def _pair_multiply_adds(self, heads: int) -> int:
-        if self.value_size:
-            return int(
-                transformer.unequal_pair_multiply_adds(heads, self.head_size, self.value_size)
-            )
-        return int(transformer.pair_multiply_adds(heads, self.head_size))
+        sizes = self.head_size, self.value_width
+        return int(transformer.unequal_cached_elements(kv_heads, *sizes))
 
     def _widths(self, heads: int, kv_heads: int) -> tuple[int, int, int]:
         """Return the columns of the first matrix, those of the gate, and numbers in norms."""
@@ -183,7 +173,9 @@ class Attention(Part):
             name="attention",
             kind="attention",
             attention_window=self.chosen or UNLIMITED,
-            pair_multiply_adds=self._pair_multiply_adds(heads),
+            pair_multiply_adds=int(
+                transformer.unequal_pair_multiply_adds(heads, self.head_size, self.value_width)
+            ),
             cached_elements=cached,
             shared_cache=self.shared_cache,
             token_elements=queries + gate + mixed,

@@ -7,7 +7,7 @@ one sample, so batch and precision come in later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -168,7 +168,7 @@ class NetworkOperators(OperatorTable[Operator]):
     @cached_property
     def table_parameters(self) -> int:
         """Learned numbers in tables of which a sample reads a few rows."""
-        return _sum(operator.table_parameters * operator.repeats for operator in self.operators)
+        return sum(operator.table_parameters * operator.repeats for operator in self.operators)
 
     @cached_property
     def activations_live(self) -> int:
@@ -200,12 +200,12 @@ class NetworkOperators(OperatorTable[Operator]):
         """
         first, last = self.operators[0], self.operators[-1]
         looked_up = [op for op in self if _looks_up(op)]
-        rows = _sum(op.activations_read * op.repeats for op in looked_up)
+        rows = sum(op.activations_read * op.repeats for op in looked_up)
         whole = Operator(
             name="network",
             kind="network",
-            multiply_adds=_sum(op.multiply_adds * op.repeats for op in self),
-            parameters=_sum(op.parameters * op.repeats for op in self) + rows,
+            multiply_adds=sum(op.multiply_adds * op.repeats for op in self),
+            parameters=sum(op.parameters * op.repeats for op in self) + rows,
             activations_read=first.activations_read,
             activations_written=last.activations_written,
             activations_live=self.activations_live,
@@ -217,10 +217,6 @@ class NetworkOperators(OperatorTable[Operator]):
 def _looks_up(operator: Operator) -> bool:
     """Tell whether an operator reads rows of a table."""
     return operator.kind == "embedding" and operator.table_parameters > 0
-
-
-def _sum(values: Iterable[int]) -> int:
-    return sum(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -147,15 +146,8 @@ def _layer(file: records.DataFile, table: dict[str, Any]) -> Layer:
             f"a layer is a table with a kind, one of {', '.join(_LAYERS)}, not {kind!r}.{near}",
             *(("layers", "kind") if isinstance(table, dict) and "kind" in table else ("layers",)),
         )
-    made = _class_of(table["kind"])
+    module, _, name = _LAYERS[table["kind"]].partition(".")
+    made = getattr(import_module(f"mlsim.workloads.{module}"), name)
     values = {key: value for key, value in table.items() if key != "kind"}
     layer: Layer = made(**records.read_fields(file, "layers", fields(made), values))
     return layer
-
-
-@cache
-def _class_of(kind: str) -> type[Any]:
-    """Import the class of a kind of layer, when the first file has one."""
-    module, _, name = _LAYERS[kind].partition(".")
-    found: type[Any] = getattr(import_module(f"mlsim.workloads.{module}"), name)
-    return found

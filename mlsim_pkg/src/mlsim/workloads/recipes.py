@@ -439,17 +439,15 @@ def _phase(file: records.DataFile, table: Any, name: str) -> Phase:
             raise file.error(f"[{name}.products.{each}] is missing.", name, "products")
     kernels = table.get("kernels", {})
     file.only(kernels, kernels, name, "kernels")
-    return Phase(
-        {each: _operands(file, products[each], name, "products", each) for each in products},
-        tuple(_passes(file, kernels[each], name, "kernels", each) for each in kernels),
-    )
-
-
-def _operands(file: records.DataFile, table: Any, *keys: str) -> Operands:
-    file.only(table, _PRODUCT, *keys)
-    for name in ("left", "right", "computes"):
-        file.need(table, name, str, *keys)
-    return Operands(**_values(file, table, *keys))
+    operands = {}
+    for each, said in products.items():
+        keys = (name, "products", each)
+        file.only(said, _PRODUCT, *keys)
+        for needed in ("left", "right", "computes"):
+            file.need(said, needed, str, *keys)
+        operands[each] = Operands(**_values(file, said, *keys))
+    passes = (_passes(file, said, name, "kernels", each) for each, said in kernels.items())
+    return Phase(operands, tuple(passes))
 
 
 def _passes(
@@ -498,10 +496,6 @@ def _is_format(name: Any) -> bool:
         return False
 
 
-def _is_size(size: Any) -> bool:
-    return isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 0
-
-
 _LISTS = {"reads", "writes", "scales"}
 # What each value must be, and how to say what it is not.
 _Check = tuple[Callable[[Any], bool], Callable[[Any], str]]
@@ -522,7 +516,10 @@ _BY_SIDE: _Check = (
 _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(("left", "right", "result", "computes", "reads", "writes"), _FORMAT),
     **dict.fromkeys(("left_scales", "right_scales", "scales"), _BY_SIDE),
-    "scale_bytes": (_is_size, lambda size: f"scale_bytes must be a number, not {size!r}."),
+    "scale_bytes": (
+        lambda size: isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 0,
+        lambda size: f"scale_bytes must be a number, not {size!r}.",
+    ),
     "whole_blocks": (
         lambda blocks: type(blocks) is int and blocks > 0,
         lambda _: "whole_blocks must be a whole number from 1 up.",

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.model import Convolution, Linear, Lowered, Operator, Pool, Shape, one_kernel
-
-# A block, given the shape of its input, its number from 1, and what is kept alive:
-# its layers in the order in which they run. The last one's output is the block's.
-Block = Callable[[Shape, int, int], Iterator[Lowered]]
-
-
-def _lower_blocks(block: Block, blocks: int, shape: Shape, also_live: int) -> Lowered:
-    """Lower blocks one after another."""
-    operators: list[Operator] = []
-    for number in range(1, blocks + 1):
-        for lowered in block(shape, number, also_live):
-            operators.extend(lowered.operators)
-        shape = lowered.output
-    return Lowered(tuple(operators), shape)
 
 
 def _normed(name: str, channels: int, kernel: int, **more: Any) -> Convolution:
@@ -31,7 +17,33 @@ def _normed(name: str, channels: int, kernel: int, **more: Any) -> Convolution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BottleneckStage:
+class ResidualStage:
+    """Residual blocks one after another, the first of which may change size and channels."""
+
+    name: str
+    blocks: int
+    width: int
+    stride: int = 1
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run."""
+        operators: list[Operator] = []
+        for number in range(1, self.blocks + 1):
+            for lowered in self.block(shape, number, also_live):
+                operators.extend(lowered.operators)
+            shape = lowered.output
+        return Lowered(tuple(operators), shape)
+
+    def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield the layers of a block, in the order in which they run; the last one puts it out.
+
+        `number` counts from 1, and `also_live` elements are kept alive meanwhile.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BottleneckStage(ResidualStage):
     """A stage of bottleneck residual blocks, as in ResNet-50.
 
     Each block reduces to `width` channels (a 1x1 convolution, "a"), convolves
@@ -41,10 +53,6 @@ class BottleneckStage:
     2015, "b" in version 1.5.
     """
 
-    name: str
-    blocks: int
-    width: int
-    stride: int = 1
     expansion: int = 4
     stride_at: str = "b"
 
@@ -60,7 +68,7 @@ class BottleneckStage:
             raise InvalidValueError(
                 f"layer {self.name}: stride_at must be 'a' or 'b', not {self.stride_at!r}."
             )
-        return _lower_blocks(self.block, self.blocks, shape, also_live)
+        return super(BottleneckStage, self).lower(shape, also_live)
 
     def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
         """Yield the layers of a block, in the order in which they run."""
@@ -81,22 +89,13 @@ class BottleneckStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BasicStage:
+class BasicStage(ResidualStage):
     """A stage of basic residual blocks, as in ResNet-18.
 
     Each block convolves 3x3 twice ("a" and "b"), and "b" adds the shortcut. The
     first block's shortcut is a convolution of its own ("down") where the block
     changes the size or the channels; else it is the block's input.
     """
-
-    name: str
-    blocks: int
-    width: int
-    stride: int = 1
-
-    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
-        """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self.block, self.blocks, shape, also_live)
 
     def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
         """Yield the layers of a block, in the order in which they run."""
@@ -111,7 +110,7 @@ class BasicStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InvertedStage:
+class InvertedStage(ResidualStage):
     """A stage of inverted residual blocks, as in MobileNetV2 and EfficientNet.
 
     Each block widens its input `expansion` times (a 1x1 convolution, "expand",
@@ -124,18 +123,10 @@ class InvertedStage:
     channels than the block takes in. `activation` is the function in between.
     """
 
-    name: str
-    blocks: int
-    width: int
-    stride: int = 1
     expansion: int = 6
     kernel: int = 3
     squeeze: int = 0
     activation: str = "relu6"
-
-    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
-        """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self.block, self.blocks, shape, also_live)
 
     def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
         """Yield the layers of a block, in the order in which they run."""

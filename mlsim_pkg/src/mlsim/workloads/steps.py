@@ -98,14 +98,9 @@ class Parallelism:
         )
 
     def __str__(self) -> str:
-        sizes = (
-            ("TP", self.tensor),
-            ("CP", self.context),
-            ("PP", self.pipeline),
-            ("DP", self.data),
-            ("EP", self.expert),
-        )
-        words = [f"{name}{size}" for name, size in sizes if size > 1]
+        names = {"TP": "tensor", "CP": "context", "PP": "pipeline", "DP": "data", "EP": "expert"}
+        sizes = {short: getattr(self, name) for short, name in names.items()}
+        words = [f"{short}{size}" for short, size in sizes.items() if size > 1]
         words += [f"{self.interleaved} parts a stage"] if self.interleaved > 1 else []
         words += ["sequence parallel"] if self.sequence else []
         words += [self.shard] if self.shard != "none" else []

@@ -78,21 +78,6 @@ def attention(
     return one_kernel(name, "attention", *moved, multiply_adds=done, parameters=bias)
 
 
-def norm_parameters(kind: str, width: int, name: str) -> int:
-    """Return the learned numbers of a norm.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is no such norm.
-    """
-    if kind not in NORM_VECTORS:
-        raise InvalidValueError(
-            f"layer {name}: norm must be one of {', '.join(NORM_VECTORS)}, not {kind!r}."
-        )
-    return NORM_VECTORS[kind] * width
-
-
 def check_sequence(name: str, shape: Shape) -> None:
     """Refuse a picture where tokens are wanted.
 
@@ -294,9 +279,18 @@ class Block:
         return self.bias
 
     def normed(self, name: str, shape: Shape, also_live: int) -> Lowered:
-        """Return a norm; the residual is what it reads."""
-        held = norm_parameters(self.norm, shape.channels, name)
-        return elementwise(name, "norm", shape, held, also_live)
+        """Return a norm; the residual is what it reads.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such norm.
+        """
+        if self.norm not in NORM_VECTORS:
+            raise InvalidValueError(
+                f"layer {name}: norm must be one of {', '.join(NORM_VECTORS)}, not {self.norm!r}."
+            )
+        return elementwise(name, "norm", shape, NORM_VECTORS[self.norm] * shape.channels, also_live)
 
     def self_attention(
         self, prefix: str, shape: Shape, live: int, *, causal: bool = False, bias_table: int = 0

@@ -6,7 +6,7 @@ frozen matrices, and leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -40,13 +40,13 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
     7.504658432
     """
     check_trainable(model)
-    padded = padded_model(model, parallelism.pipeline)
+    stages, full = parallelism.pipeline, stage_layers(model, parallelism.pipeline)
+    padded = padded_model(model, stages)
     padded.check_layout(parallelism)
     found: dict[Kernel, float] = {}
     for kernel, repeats in _lower(padded, parallelism, recipe):
         found[kernel] = found.get(kernel, 0.0) + repeats
-    stages, layers = parallelism.pipeline, padded.layers
-    full = stage_layers(model, stages)
+    layers = padded.layers
     # The last stage is spared a layer where they don't divide; the first, which keeps most, is
     # as full as any.
     share = (full - (model.layers < layers)) / full
@@ -148,13 +148,14 @@ def _of_operator(
         return  # a pooler, which works on one token of each sequence
     if operator.kind == "attention":
         heads = model.attention.heads // tensor
-        wide = float(operator.token_elements + operator.cached_elements)
-        # Kept: queries, keys, values; the output is what the next matrix keeps.
-        kept = (
-            wide - operator.token_elements / 2 if isinstance(model.attention, Attention) else wide
+        kept, recipe = float(operator.token_elements + operator.cached_elements), layer.recipe
+        # Kept: queries, keys, values. The output is what the next matrix keeps if it learns; else
+        # flash attention needs it on the way back.
+        alone = recipe.adapters and not (
+            recipe.standard or beside(model, layer, "attention output")
         )
-        if keeps_output(model, layer):
-            kept = wide
+        if isinstance(model.attention, Attention) and not alone:
+            kept -= operator.token_elements / 2
         for kernel in layer.attention(operator, heads, kept):
             yield kernel, repeats
     elif operator.kind in ("projection", "router", "experts"):
@@ -195,14 +196,17 @@ def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, flo
 
 def parameters_on_device(model: Transformer, parallelism: Parallelism) -> tuple[float, float]:
     """Return parameters on one device of the fullest stage: dense ones, and of experts."""
-    dense = expert = 0.0
-    for operator in padded_model(model, parallelism.pipeline).operators(parallelism.of_weights):
-        count = operator.parameters * operator.resident_repeats
-        if operator.kind == "experts":
-            expert += count
-        else:
-            dense += count
-    return dense, expert
+    held = padded_model(model, parallelism.pipeline).operators(parallelism.of_weights)
+    counts = ((each.kind == "experts", each.parameters * each.resident_repeats) for each in held)
+    return _dense_and_experts(counts)
+
+
+def _dense_and_experts(counts: Iterable[tuple[bool, float]]) -> tuple[float, float]:
+    """Add up parameters, each with whether experts hold it."""
+    found = [0.0, 0.0]
+    for in_experts, count in counts:
+        found[in_experts] += count
+    return found[0], found[1]
 
 
 def output_multiply_adds(model: Transformer, tokens: int) -> float:
@@ -287,16 +291,6 @@ def beside(model: Transformer, layer: Passes, operator: str) -> tuple[Adapted, .
     return tuple(each for each in found if each.operator == operator)
 
 
-def keeps_output(model: Transformer, layer: Passes) -> bool:
-    """Tell whether attention keeps its output itself, which elsewhere the next matrix keeps.
-
-    Flash attention needs it on the way back; the next matrix does if it learns.
-    """
-    if layer.recipe.adapters is None or layer.recipe.standard:
-        return False
-    return not beside(model, layer, "attention output")
-
-
 def adapter_kernels(
     layer: Passes, operator: StepOperator, found: tuple[Adapted, ...]
 ) -> Iterator[Kernel]:
@@ -336,14 +330,11 @@ def adapter_parameters_on_device(
 
     `model` has as many layers in each stage as a full one.
     """
-    dense = expert = 0.0
-    for each in adapted(model, adapters, parallelism.of_weights):
-        count = each.size * each.held * each.layers / parallelism.pipeline
-        if each.operator.startswith("experts"):
-            expert += count
-        else:
-            dense += count
-    return dense, expert
+    stages, found = parallelism.pipeline, adapted(model, adapters, parallelism.of_weights)
+    return _dense_and_experts(
+        (each.operator.startswith("experts"), each.size * each.held * each.layers / stages)
+        for each in found
+    )
 
 
 def quantized_on_device(model: Transformer, parallelism: Parallelism) -> float:

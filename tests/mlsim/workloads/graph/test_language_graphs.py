@@ -318,7 +318,10 @@ def test_the_order_of_layers() -> None:
     assert [each.embedding_norm for each in blocks_with] == [False, False, True]
     # Where it is not, layers are spread, and a note says so.
     blocks, notes = blocks_of(Models.Nemotron_3_Nano_30B_A3B)
-    kinds = Counter("".join(type(part).__name__[0] for part in block.parts) for block in blocks)
+    kinds = Counter(
+        "".join(type(part).__name__[0] for part in (*block.mixers, *block.feeds))
+        for block in blocks
+    )
     assert kinds == {"S": 23, "E": 23, "A": 6}
     (note,) = notes
     assert "which of the 52 layers has which part is not told" in note

@@ -410,7 +410,7 @@ class Anatomy(Figures, Suggesting):
         values = {name: sum(row[column] for row in found) for name, column in pairs}
         whole = sum(values.values())
         rows = [
-            {"part": name, "bytes": value, "share": self.traffic.share(value, whole)}
+            {"part": name, "bytes": value, "share": value / whole if whole else 0.0}
             for name, value in values.items()
         ]
         title = f"Working sets of {part.about}{self.model.name} together, batch {self.batch_size}"

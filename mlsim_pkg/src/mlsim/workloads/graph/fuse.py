@@ -416,8 +416,3 @@ class Traffic:
             "Estimated total size": inputs + 2 * outputs + weights,
         }
         return {name: size / MEBIBYTE for name, size in sizes.items()}
-
-    @staticmethod
-    def share(part: float, whole: float) -> float:
-        """Return the share of a part, 0 of nothing."""
-        return part / whole if whole else 0.0

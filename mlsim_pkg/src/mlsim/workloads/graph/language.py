@@ -47,10 +47,9 @@ def graph(model: Any, tokens: int | None = None, *, all_logits: bool = False) ->
     """
     if isinstance(model, Transformer):
         if tokens is None:
-            several = min(512, model.context)
             raise InvalidValueError(
                 f"{model.name} is a language model: say how many tokens a sequence has, such as "
-                f"tokens={several} (1 to {model.context:,})."
+                f"tokens={min(512, model.context)} (1 to {model.context:,})."
             )
         return language_graph(model, tokens, all_logits=all_logits)
     if not isinstance(model, Network):
@@ -172,7 +171,7 @@ def _layer_embedding(
 
 def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, stream: str) -> str:
     """Wire one layer; return the stream with what its parts added."""
-    parts, norms = block.parts, block.norms
+    parts, norms = (*block.mixers, *block.feeds), block.norms
     behind = model.embedding_norm and not model.final_norm
     alone = norms == 1 and len(parts) > 1
     shared = sequence.norm(f"{name}.norm", stream) if alone else ""
@@ -227,15 +226,6 @@ def _ends(sequence: TokenWiring, model: Transformer, stream: str, *, all_logits:
     )
 
 
-SPREAD = (
-    "which of the {layers} layers has which part is not told: they are spread evenly, and only "
-    "their number is certain."
-)
-SOME_NORMS = (
-    "where {norms} norms of a layer stand is not told: what is left over stands at its end."
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
     """One layer: the parts that it has, in the order in which they run, and how many norms.
@@ -247,11 +237,6 @@ class Block:
     feeds: tuple[Feed, ...]
     norms: int
     embedding_norm: bool = False
-
-    @property
-    def parts(self) -> tuple[Mixer | Feed, ...]:
-        """All parts."""
-        return (*self.mixers, *self.feeds)
 
 
 def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
@@ -286,11 +271,19 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     # Whether some layers have another part than others, in an order that is not told.
     groups = (each for each in (model.mixer_layers, model.feed_layers) if len(each) > 1)
     counts = (count for group in (*groups, model.mixers) for count, _ in group)
-    unknown = [SPREAD.format(layers=model.layers)] if min(counts) < model.layers else []
+    unknown = []
+    if min(counts) < model.layers:
+        unknown.append(
+            f"which of the {model.layers} layers has which part is not told: they are spread "
+            "evenly, and only their number is certain."
+        )
     if model.norms:
         parts = max(len(mixed) + len(fed) for mixed, fed in pairs)
         if model.norms > 2 * parts + (model.layer_embedding > 0):
-            unknown.append(SOME_NORMS.format(norms=model.norms))
+            unknown.append(
+                f"where {model.norms} norms of a layer stand is not told: what is left over "
+                "stands at its end."
+            )
     found = []
     for first, then in pairs:
         behind = model.layer_embedding > 0 and model.norms > 2 * (len(first) + len(then))

@@ -8,7 +8,7 @@ others are what each layer predicts, and corrects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,12 +178,11 @@ def _head_norm(sequence: TokenWiring, part: Attention, name: str, source: str, h
     return sequence.add(f"{name}_norm", "norm", (sequence.tokens, *sides), turned, **fields)
 
 
+_Attends = Attention | LatentAttention
+
+
 def _meet(
-    sequence: TokenWiring,
-    part: Attention | LatentAttention,
-    name: str,
-    operator: StepOperator,
-    inputs: list[str],
+    sequence: TokenWiring, part: _Attends, name: str, operator: StepOperator, inputs: list[str]
 ) -> str:
     """Add what lets tokens see one another."""
     window = part.window or operator.attention_window
@@ -210,13 +209,7 @@ def _meet(
     )
 
 
-def _index(
-    sequence: TokenWiring,
-    mixer: Attention | LatentAttention,
-    name: str,
-    source: str,
-    queries: str,
-) -> None:
+def _index(sequence: TokenWiring, mixer: _Attends, name: str, source: str, queries: str) -> None:
     """Add an indexer: what it chooses is read by the attention of this layer and the next."""
     part = mixer.indexer
     assert part is not None
@@ -382,42 +375,33 @@ class Streams:
 
     def make(self, embedding: str) -> str:
         """Make the others of the embedding, each as long as it is; return the first."""
-        length = self._length("streams.made.length", embedding)
-        made = [
-            self._turned(f"streams.made.{number}", embedding, length)
-            for number in range(1, self.count)
-        ]
-        if not made:
+        if self.count == 1:
             return embedding
-        both = "streams.made.stacked"
-        self.sequence.add(both, "concatenation", self.shape, embedding, *made)
+        both = self._stacked("streams.made", embedding, (embedding,) * (self.count - 1))
         self.others = (self._others("streams.made.others", both),)
         return self._first("streams.made.first", both)
 
     def join(self, stream: str) -> str:
         """Bring the others back, and return the mean of all."""
-        wide, found = self.model.hidden, []
-        length = self._length("streams.joined.length", stream)
-        for number in range(1, self.count):
-            name = f"streams.joined.part_{number}"
-            one = self.sequence.part(name, self.others[0], wide, f"stream {number}")
-            found.append(self._turned(f"streams.joined.{number}", one, length))
-        if not found:
+        if self.count == 1:
             return stream
-        both = "streams.joined.stacked"
-        self.sequence.add(both, "concatenation", self.shape, stream, *found)
+        wide, name = self.model.hidden, "streams.joined"
+        parts = (
+            self.sequence.part(f"{name}.part_{each}", self.others[0], wide, f"stream {each}")
+            for each in range(1, self.count)
+        )
+        both = self._stacked(name, stream, parts)
         return self.sequence.each("streams.mean", "pooling", wide, both, function="mean")
 
-    def _length(self, name: str, first: str) -> str:
-        """Add what finds how long the first stream is, of each token."""
-        return self.sequence.each(name, "elementwise", 1, first, function=BY_ROW)
-
-    def _turned(self, name: str, source: str, length: str) -> str:
-        """Add a matrix, and what makes its result as long as the first stream."""
-        sequence, wide = self.sequence, self.model.hidden
-        made = sequence.linear(name, source, wide)
-        turned = f"{name}.length"
-        return sequence.each(turned, "elementwise", wide, made, length, function=BY_ROW)
+    def _stacked(self, name: str, first: str, sources: Iterable[str]) -> str:
+        """Add a matrix for each source, what makes it as long as the first, and all together."""
+        sequence, wide, found = self.sequence, self.model.hidden, []
+        row: dict[str, Any] = {"function": BY_ROW}
+        length = sequence.each(f"{name}.length", "elementwise", 1, first, **row)
+        for number, source in enumerate(sources, 1):
+            made = sequence.linear(f"{name}.{number}", source, wide)
+            found.append(sequence.each(f"{made}.length", "elementwise", wide, made, length, **row))
+        return sequence.add(f"{name}.stacked", "concatenation", self.shape, first, *found)
 
     def predict(self, name: str, stream: str) -> str:
         """Predict all streams; return the first, on which the layer works."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsim.workloads import model
 from mlsim.workloads.graph import Graph, Node
-from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
+from mlsim.workloads.stages import ResidualStage
 from mlsim.workloads.tokens import (
     DecoderStage,
     EncoderStage,
@@ -281,7 +281,7 @@ def _wire(
 ) -> tuple[str, model.Shape]:
     """Wire one layer or stage; return its last node and the shape that it puts out."""
     lowered = layer.lower(shape)
-    if isinstance(layer, (BottleneckStage, BasicStage, InvertedStage)):
+    if isinstance(layer, ResidualStage):
         return _residual_stage(wiring, layer, shape, source), lowered.output
     if type(layer) in LEAVES:
         return wire_leaf(wiring, lowered, source), lowered.output
@@ -311,12 +311,7 @@ def _wire_tokens(
     return _whole(wiring, layer, lowered, source)
 
 
-def _residual_stage(
-    wiring: Wiring,
-    stage: BottleneckStage | BasicStage | InvertedStage,
-    shape: model.Shape,
-    source: str,
-) -> str:
+def _residual_stage(wiring: Wiring, stage: ResidualStage, shape: model.Shape, source: str) -> str:
     """Wire residual blocks: a chain beside a shortcut, which may be a convolution of its own."""
     for number in range(1, stage.blocks + 1):
         parts = list(stage.block(shape, number))

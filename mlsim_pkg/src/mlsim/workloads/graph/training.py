@@ -287,16 +287,14 @@ def network_of(
     >>> network_of(graph_of(Models.ResNet18), name="mine").parameter_count
     11689512
     """
-    kernels = tuple(_for_samples(each, samples) for each in fused(graph))
-    return _network(kernels, like, name)
-
-
-def _for_samples(kernel: Fused, samples: int) -> Operator:
-    """Return an operator with the parameters that so many samples read; all of them for 0."""
-    if not samples or not any(node.chosen for node in kernel.nodes):
-        return kernel.operator
-    read = sum(node.parameters_read(samples) for node in kernel.nodes)
-    return replace(kernel.operator, parameters=round(read))
+    found = []
+    for kernel in fused(graph):
+        operator = kernel.operator
+        if samples and any(node.chosen for node in kernel.nodes):
+            read = sum(node.parameters_read(samples) for node in kernel.nodes)
+            operator = replace(operator, parameters=round(read))
+        found.append(operator)
+    return _network(tuple(found), like, name)
 
 
 def training_network(graph: Graph, states: int, *, like: Model | None = None) -> Network:

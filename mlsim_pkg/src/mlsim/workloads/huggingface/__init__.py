@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mlsim.errors import DataFileError, InvalidValueError, closest
 from mlsim.records import DATA
@@ -109,22 +109,26 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
 
 def _text_model(source: Source, ignore: frozenset[str]) -> tuple[Family, Config, str]:
     """Return the family of the file's type with its keys, or that of the text within it."""
-    kind, known = source.data.get("model_type"), catalogue()
-    if isinstance(kind, str) and kind in known.refused:
+    kind, known = str(source.data.get("model_type")), catalogue()
+    if kind in known.refused:
         raise source.error(
             f"model_type {shown(kind)} can't be told here: {known.refused[kind]}.", "model_type"
         )
-    if isinstance(kind, str) and kind in known.wrappers:
+    if kind in known.wrappers:
         return _nested(source, kind, ignore)
-    family = _family(source)
-    return family, _config(source, source.data, family, ignore), str(kind)
+    family = known.families.get(kind) or _no_family(source)
+    return family, _config(source, source.data, family, ignore), kind
 
 
-def _family(source: Source) -> Family:
-    """Return the family of the file's `model_type`."""
+def _no_family(source: Source) -> NoReturn:
+    """Refuse a file whose `model_type` is no family's.
+
+    Raises
+    ------
+    DataFileError
+        Naming the nearest, or what the zoo has and which keys nobody knows.
+    """
     kind, there = source.data.get("model_type"), catalogue()
-    if isinstance(kind, str) and kind in there.families:
-        return there.families[kind]
     families = sorted((*there.families, *there.wrappers))
     read = f"Those read are {', '.join(families)}."
     if kind is None:

@@ -291,13 +291,10 @@ class Call:
         return tensors_in(self.out)[0]
 
 
-def is_composite(func: Any) -> bool:
-    """Tell whether an operation is made of others and no view of its input."""
+def is_view(func: Any) -> bool:
+    """Tell whether an operation shows its input in another shape."""
     returned = [each.alias_info for each in func._schema.returns]
-    if any(each is not None and not each.is_write for each in returned):
-        return False
-    key = "CompositeImplicitAutograd"
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
+    return any(each is not None and not each.is_write for each in returned)
 
 
 def is_large(func: Any, args: Any, read: list[torch.Tensor]) -> bool:
@@ -491,14 +488,16 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
                 "Give the module without that branch, or as layers that always run.",
             )
         name = operation.rstrip("_")
-        if data and name not in self.handlers and is_composite(func):
-            with self:
-                return func.decompose(*args, **kwargs)
+        if data and name not in self.handlers and not is_view(func):
+            composite = "CompositeImplicitAutograd"
+            if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), composite):
+                with self:
+                    return func.decompose(*args, **kwargs)
         out = self._run(func, args, kwargs, read, values)
         if name in SHAPED_LIKE:
             return out
         if data:
-            self._record(Call(func, args, kwargs, out), values)
+            self._record(Call(func, args, kwargs, out))
         elif any(each.uses for each in values):
             self._learned(Call(func, args, kwargs, out), values)
         return out
@@ -553,10 +552,12 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
             return torch.empty(int(tensor.sum()), dtype=torch.int64, device="meta")
         return stand_in(tensor)
 
-    def _record(self, call: Call, values: list[Value]) -> None:
+    def _record(self, call: Call) -> None:
         handler = self.handlers.get(call.name)
-        if handler is None:
-            handler = self._other(call)
+        if handler is None and is_view(call.func):
+            handler = self.handlers["view"]
+        elif handler is None and torch.Tag.pointwise in call.func.tags:
+            handler = self.handlers["pointwise"]
         if handler is None:
             raise self.refusal(
                 call.operation,
@@ -564,15 +565,6 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
                 "Replace it by layers that are known, or leave it out and add its cost by hand.",
             )
         handler(self, call)
-
-    def _other(self, call: Call) -> Handler | None:
-        """Return what counts an operation of which only the sort is known."""
-        returned = [each.alias_info for each in call.func._schema.returns]
-        if any(each is not None and not each.is_write for each in returned):
-            return self.handlers["view"]
-        if torch.Tag.pointwise in call.func.tags:
-            return self.handlers["pointwise"]
-        return None
 
     def _learned(self, call: Call, values: list[Value]) -> None:
         """Follow what is made of parameters alone, such as a slice of a table of positions."""
