@@ -21,7 +21,7 @@ from typing import Any
 import pint
 
 from mlsim import Engine
-from mlsim.units import DEFINITIONS
+from mlsim.units import definitions
 
 # Goals in microseconds (issue 32): what was measured before values had an origin.
 ATTRIBUTE, ARITHMETIC = 17.0, 19.0
@@ -36,7 +36,7 @@ def timed(work: Callable[[], Any], calls: int) -> float:
 def works() -> dict[str, tuple[Callable[[], Any], Callable[[], Any], float | None]]:
     """Return what is timed: with values, with Pint's quantities, and the goal if there is one."""
     units: Any = pint.UnitRegistry(None)
-    units.load_definitions(DEFINITIONS.strip().splitlines())
+    units.load_definitions(definitions())
     profile = Engine.solve(model="ResNet50", hardware="A100")
     serving = Engine.serve(model="Llama3_8B", hardware="H100")
     time, size, rate = profile.latency, profile.total_bytes, profile.throughput

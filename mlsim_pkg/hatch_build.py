@@ -20,7 +20,7 @@ OUTER = (
     "engine/predict", "engine/accuracy.py", "engine/bands.py", "engine/calibrate.py",
     "zoo/review",
     "data/profilers", "data/profiles", "data/readings", "data/comparisons", "data/growth",
-    "data/inside", "data/huggingface.toml", "data/pytorch.toml",
+    "data/inside", "data/commands.toml", "data/huggingface.toml", "data/pytorch.toml",
     *(f"data/measurements/{each}"
       for each in ("network_training", "resnet50_inference.csv", "runs", "serving", "training")),
 )  # fmt: skip

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import io
 import json
 import re
 import shlex
+import tomllib
 import warnings
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlsim import cli
+from mlsim.records import DATA
 
 # An example begins its line, and may go on after a backslash; or it is a span of code.
 _LINE = re.compile(r"^ *(mlsim (?:[^\n]*\\\n)*[^\n]*)$", re.MULTILINE)
@@ -45,11 +45,8 @@ def _written(root: Path) -> Iterator[str]:
             yield from _SPAN.findall(text)
             for block in _FENCE.findall(text):
                 yield from _LINE.findall(block)
-    for path in Path(inspect.getfile(cli)).parent.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from _SPAN.findall(node.value)
-                yield from _LINE.findall(node.value)
+    commands = tomllib.loads((DATA / "commands.toml").read_text(encoding="utf-8"))
+    yield from _LINE.findall(commands["epilog"])
 
 
 def _runs_anywhere(words: list[str]) -> bool:

@@ -167,7 +167,9 @@ def test_a_fault_in_a_file_is_named(tmp_path: Path) -> None:
     for old, new, words in kept.cases("software_faults.toml"):
         assert old in good
         path.write_text(good.replace(old, new, 1), "utf-8")
-        with pytest.raises(DataFileError, match=f"^{re.escape(f'{path}: ')}.*{re.escape(words)}"):
+        with pytest.raises(
+            DataFileError, match=rf"^{re.escape(str(path))}:\d+: .*{re.escape(words)}"
+        ):
             load(path)
 
 

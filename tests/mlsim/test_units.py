@@ -11,7 +11,7 @@ import pytest
 import refusals
 
 from mlsim.errors import UnitError
-from mlsim.units import DEFINITIONS, factor, known_factor, rounded, scale_for, text, to_base
+from mlsim.units import definitions, factor, known_factor, rounded, scale_for, text, to_base
 from mlsim.values import quantity
 from mlsim.zoo import spaces
 
@@ -26,7 +26,7 @@ UNITS = {
 
 
 def test_every_unit_of_the_zoo_and_every_name_with_every_prefix_is_what_pint_says() -> None:
-    lines = [re.split(r"\s+=\s+", line) for line in DEFINITIONS.strip().splitlines()]
+    lines = [re.split(r"\s+=\s+", line) for line in definitions()]
     prefixes = [name.rstrip("-") for line in lines if line[0].endswith("-") for name in line]
     names = [name for line in lines if not line[0].endswith("-") for name in (line[0], *line[2:])]
     bases = ["1", "W", *(line[0] for line in lines if line[1].startswith("["))]

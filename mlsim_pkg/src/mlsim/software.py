@@ -18,57 +18,17 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from mlsim.errors import DataFileError, unknown_name
+from mlsim import records
+from mlsim.errors import unknown_name
 from mlsim.quantities import term as quantity
 from mlsim.records import DATA
 
 FOLDER = DATA / "software"
 
+_PROGRAMS = tomllib.loads((DATA / "programs.toml").read_text(encoding="utf-8"))
 # What each term is where a class does not name it: nothing is added.
-NEUTRAL: Mapping[str, float] = MappingProxyType(
-    {
-        "product_share": 1.0,
-        "plain_share": 1.0,
-        "side_work": 0.0,
-        "attention_share": 1.0,
-        "stream_share": 1.0,
-        "sending_share": 1.0,
-        "kernel_start": 0.0,
-        "host_launch_time": 0.0,
-        "captured_tokens": 0.0,
-        "step_host_time": 0.0,
-        "sequence_host_time": 0.0,
-        "call_time": 0.0,
-        "tokenizing_time": 0.0,
-        "call_bandwidth": math.inf,
-        "activation_passes": 0.0,
-        "score_passes": 0.0,
-        "weights_per_cycle": math.inf,
-        "narrow_weights_per_cycle": math.inf,
-    }
-)
-# Programs with a class of their own within one that a table names.
-_NARROWER = {
-    ("eager", "tensorflow"): "graph",
-    ("engine", "fastertransformer"): "early_engine",
-    ("engine", "tensorrt-llm v0."): "early_engine",
-    ("framework", "megatron-lm"): "megatron",
-    ("framework", "megatron-core"): "megatron",
-    ("framework", "nemo"): "megatron",
-}
-# What tells the class of a program that results name, the first that is found.
-_PROGRAMS = (
-    ("tensorrt in triton", "request_path"),
-    ("tensorrt", "engine"),
-    ("llama.cpp", "llama_cpp"),
-    ("vllm", "vllm"),
-    ("gpt-fast", "engine"),
-    ("aitemplate", "engine"),
-    ("pytorch", "eager"),
-    ("tensorflow", "eager"),
-)
+NEUTRAL: Mapping[str, float] = MappingProxyType(_PROGRAMS["neutral"])
 EXCHANGES = ("graph", "nccl")
 SCHEDULING = ("between", "ahead")
 # From this release on, vLLM schedules a step while the device works on the one before.
@@ -76,14 +36,9 @@ _AHEAD_FROM = 14
 _RELEASE = re.compile(r"vllm v?0\.(\d+)")
 # Activations of so many bits are brought to no other format.
 _WIDE_BITS = 16
-# The quantity that a term is, where it is not one of that name: a share for a kind of kernel.
-_QUANTITIES = {
-    **dict.fromkeys(("product_share", "plain_share", "attention_share"), "software_share"),
-    **dict.fromkeys(("stream_share", "sending_share"), "software_share"),
-    "narrow_weights_per_cycle": "weights_per_cycle",
-}
 _NUMBERS = ("value", "low", "high", "least", "most")
 _TEXTS = ("unit", "source", "note")
+_HEADS = ("key", "name", "about")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +269,7 @@ def narrower(found: str, words: str) -> str:
     release = _RELEASE.search(words.lower())
     if found == "vllm" and release and int(release[1]) >= _AHEAD_FROM:
         return "vllm_async"
-    narrow = {key: name for (of, key), name in _NARROWER.items() if of == found}
+    narrow = _PROGRAMS["narrower"].get(found, {})
     return next((name for key, name in narrow.items() if key in words.lower()), found)
 
 
@@ -327,7 +282,7 @@ def of_program(words: str, usual: str) -> str:
     ('megatron', 'early_engine')
     """
     told = words.lower()
-    wide = next((name for key, name in _PROGRAMS if key in told), usual)
+    wide = next((name for key, name in _PROGRAMS["classes"].items() if key in told), usual)
     return narrower(wide, words)
 
 
@@ -350,59 +305,48 @@ def load(path: Path) -> Software:
     DataFileError
         If it is no TOML, a term is unknown or not whole, or a value is not plausible.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataFileError(f"{path}: {error}.") from None
-    heads = {name: table.pop(name, None) for name in ("key", "name", "about")}
-    counts = {name: table.pop(name, {}) for name in ("launches", "prompt_launches")}
-    chosen = {
-        name: table.pop(name, allowed[0])
-        for name, allowed in (("exchanges", EXCHANGES), ("scheduling", SCHEDULING))
-    }
-    for name, allowed in (("exchanges", EXCHANGES), ("scheduling", SCHEDULING)):
-        if chosen[name] not in allowed:
-            raise DataFileError(f"{path}: {name} must be one of {', '.join(allowed)}.")
-    for name, text in heads.items():
-        if not isinstance(text, str) or not text:
-            raise DataFileError(f"{path}: {name} must be a text.")
-    expert_paths = table.pop("expert_paths", {})
+    file = records.load(path)
+    counts = {name: file.data.get(name, {}) for name in ("launches", "prompt_launches")}
+    chosen = {"exchanges": EXCHANGES, "scheduling": SCHEDULING}
+    own = (*_HEADS, *counts, *chosen, "expert_paths")
+    for name, allowed in chosen.items():
+        if name in file.data:
+            file.one_of(name, allowed)
     for name, each in counts.items():
         for kind, count in each.items():
             if not isinstance(count, (int, float)) or count < 1:
-                raise DataFileError(f"{path}: {name} of {kind} must be 1 or more, not {count!r}.")
+                words = f"{name} of {kind} must be 1 or more, not {count!r}."
+                raise file.error(words, name, kind)
+        counts[name] = MappingProxyType({kind: float(count) for kind, count in each.items()})
+    texts = file.texts(_HEADS)
+    terms = {name: _term(file, name) for name in file.data if name not in own}
     return Software(
-        **{name: str(text) for name, text in heads.items()},
-        terms=MappingProxyType({name: _term(path, name, each) for name, each in table.items()}),
-        launches=_counts(counts["launches"]),
-        prompt_launches=_counts(counts["prompt_launches"]),
-        expert_paths=MappingProxyType(expert_paths),
-        **chosen,
+        **texts,  # type: ignore[arg-type]
+        **counts,
+        **{name: file.data.get(name, allowed[0]) for name, allowed in chosen.items()},
+        terms=MappingProxyType(terms),
+        expert_paths=MappingProxyType(file.data.get("expert_paths", {})),
     )
 
 
-def _counts(given: Mapping[str, float]) -> Mapping[str, float]:
-    return MappingProxyType({kind: float(count) for kind, count in given.items()})
-
-
-def _term(path: Path, name: str, entry: Any) -> SoftwareTerm:
+def _term(file: records.DataFile, name: str) -> SoftwareTerm:
+    entry, fields = file.data[name], (*_NUMBERS, *_TEXTS)
     if name not in NEUTRAL:
-        raise DataFileError(f"{path}: no term is called {name!r}. Terms: {', '.join(NEUTRAL)}.")
-    if not isinstance(entry, dict) or set(entry) != {*_NUMBERS, *_TEXTS}:
-        raise DataFileError(f"{path}: {name} must have {', '.join((*_NUMBERS, *_TEXTS))}.")
-    numbers = {each: entry[each] for each in _NUMBERS}
-    if not all(type(each) in (int, float) for each in numbers.values()):
-        raise DataFileError(f"{path}: {name} must have numbers for {', '.join(_NUMBERS)}.")
-    found = SoftwareTerm(
-        **{each: float(value) for each, value in numbers.items()},  # type: ignore[arg-type]
-        **{each: str(entry[each]) for each in _TEXTS},  # type: ignore[arg-type]
-    )
-    unit = quantity(_QUANTITIES.get(name, name)).unit
+        raise file.error(f"no term is called {name!r}. Terms: {', '.join(NEUTRAL)}.", name)
+    if not isinstance(entry, dict) or set(entry) != set(fields):
+        raise file.error(f"{name} must have {', '.join(fields)}.", name)
+    if not all(type(entry[each]) in (int, float) for each in _NUMBERS):
+        raise file.error(f"{name} must have numbers for {', '.join(_NUMBERS)}.", name)
+    numbers = {each: float(entry[each]) for each in _NUMBERS}
+    texts = {each: file.need(entry, each, str, name) for each in _TEXTS}
+    found = SoftwareTerm(**numbers, **texts)  # type: ignore[arg-type]
+    unit = quantity(_PROGRAMS["quantities"].get(name, name)).unit
     if found.unit != unit:
-        raise DataFileError(f"{path}: {name} must be in {unit}, not {found.unit}.")
+        raise file.error(f"{name} must be in {unit}, not {found.unit}.", name)
     if not 0 <= found.least <= found.low <= found.value <= found.high <= found.most:
-        raise DataFileError(
-            f"{path}: {name} must have least <= low <= value <= high <= most, not "
-            f"{found.least:g}, {found.low:g}, {found.value:g}, {found.high:g}, {found.most:g}."
+        raise file.error(
+            f"{name} must have least <= low <= value <= high <= most, not "
+            f"{found.least:g}, {found.low:g}, {found.value:g}, {found.high:g}, {found.most:g}.",
+            name,
         )
     return found

@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
@@ -25,49 +26,16 @@ if TYPE_CHECKING:
     from pint import UnitRegistry
 
 
-# Base units first, each a dimension; then what is made of them. An integer
-# operation counts as a FLOP, so that TOP/s and TFLOP/s are one unit.
-DEFINITIONS = """
-tera- = 1e12 = T-
-peta- = 1e15 = P-
-exa- = 1e18 = E-
-giga- = 1e9 = G-
-mega- = 1e6 = M-
-kilo- = 1e3 = k-
-milli- = 1e-3 = m-
-micro- = 1e-6 = µ- = μ- = u-
-nano- = 1e-9 = n-
-pico- = 1e-12 = p-
-kibi- = 1024 = Ki-
-mebi- = 1048576 = Mi-
-gibi- = 1073741824 = Gi-
-tebi- = 1099511627776 = Ti-
-second = [time] = s
-byte = [information] = B
-flop = [operation] = FLOP = FLOPs = flops = OP = op
-multiply_add = [multiply_add] = MAC
-sample = [sample]
-image = sample
-token = [token]
-parameter = [parameter]
-element = [element]
-pair = [pair]
-joule = [energy] = J
-kg_CO2e = [carbon] = kgCO2e
-g_CO2e = kg_CO2e / 1000 = gCO2e
-tonne_CO2e = 1000 * kg_CO2e = tCO2e
-USD = [money]
-liter = [water] = L
-year_date = [calendar] = year
-percent = 0.01 = %
-bit = byte / 8 = b
-minute = 60 * second = min
-hour = 60 * minute = h
-day = 24 * hour = d
-lifetime_year = 365 * day = yr
-watt = joule / second = W
-watt_hour = watt * hour = Wh
-"""
+@cache
+def definitions() -> list[str]:
+    """Return the units by their definitions, a line each, as `data/units.txt` has them.
+
+    >>> definitions()[-1]
+    'watt_hour = watt * hour = Wh'
+    """
+    lines = (Path(__file__).parent / "data" / "units.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
 
 # A scale, and the power of each dimension: 1 GB/s is 1e9, {"information": 1, "time": -1}.
 Measure = tuple[float, Mapping[str, int]]
@@ -114,7 +82,7 @@ def _plain_registry() -> UnitRegistry[Any]:
     import pint
 
     units: UnitRegistry[Any] = pint.UnitRegistry(None)
-    units.load_definitions(DEFINITIONS.strip().splitlines())
+    units.load_definitions(definitions())
     return units
 
 
@@ -373,7 +341,7 @@ def _tables() -> tuple[dict[str, float], dict[str, Measure]]:
     """Read the definitions: the prefixes, and the units in the order in which they are made."""
     prefixes: dict[str, float] = {}
     units: dict[str, Measure] = {}
-    for line in DEFINITIONS.strip().splitlines():
+    for line in definitions():
         name, meaning, *others = (each.strip() for each in line.split(" = "))
         if name.endswith("-"):
             names = (name, *others)

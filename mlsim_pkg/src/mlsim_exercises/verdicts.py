@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mlsim_exercises.data import Exercise
@@ -30,46 +32,20 @@ from mlsim_exercises.evaluation import (
     same_answer,
 )
 
-# What a word stands for: numbers and other words. A word that stands nowhere counts itself.
-_UNITS: Mapping[str, str] = {
-    "%": "0.01", "percent": "%", "per cent": "%", "times": "1", "time": "1", "x": "1", "×": "1",
-    "thousand": "1000", "million": "1000000", "billion": "1000000000", "trillion": "1000000000000",
-    "sec": "s", "min": "60 s", "minute": "min", "h": "3600 s", "hour": "h", "day": "24 h",
-    "year": "12 month",
-    "tonne": "t", "ton": "t", "CO2": "1", "CO2e": "1", "CO₂": "1", "CO₂e": "1",
-    "gCO2": "g", "gCO2e": "g", "gCO₂e": "g", "m^3": "m³", "m3": "m³", "$": "USD",
-}  # fmt: skip
-# The same of words that take a prefix. No "b" is a bit: "Gb" is as often a slip for GB.
-_PREFIXED: Mapping[str, str] = {
-    "s": "", "second": "s", "B": "", "byte": "B", "Byte": "B", "bit": "0.125 B", "Bps": "B/s",
-    "bps": "bit/s", "FLOP": "", "flop": "FLOP", "Flop": "FLOP", "operation": "FLOP", "op": "FLOP",
-    "FLOPS": "FLOP/s", "J": "", "joule": "J", "W": "J/s", "watt": "W", "Wh": "3600 J",
-    "g": "", "gram": "g", "t": "1000000 g",
-    "L": "0.001 m³", "l": "L", "liter": "L", "litre": "L",
-}  # fmt: skip
-_PREFIXES: Mapping[str, float] = {
-    "": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-    "P": 1e15,
-    "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "kilo": 1e3, "mega": 1e6, "giga": 1e9, "tera": 1e12,
-    "Ki": 1024.0, "Mi": 1024.0**2, "Gi": 1024.0**3, "Ti": 1024.0**4,
-}  # fmt: skip
+# Units as people write them, and what is said of an answer.
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_UNITS: Mapping[str, str] = _FILE["units"]
+_PREFIXED: Mapping[str, str] = _FILE["prefixed"]
+_PREFIXES: Mapping[str, float] = _FILE["prefixes"]
+_SLIPS: Sequence[tuple[float, str]] = _FILE["tables"]["slips"]
+_ASKED: Sequence[tuple[str, str]] = _FILE["tables"]["asked"]
+_SAYINGS: Mapping[str, str] = {**_FILE["says"], "earns": EARNS}
+
 _BINARY = "[KMGT]i"  # in the unit that is asked for: a K before bytes is then 1,024
 _PLURAL = r"([A-Za-z]{3,})s"
 _OVER = r" */ *|(?:^| +)per +"
 
 Measure = tuple[float, Mapping[str, int]]
-
-
-def unit_rules() -> dict[str, Any]:
-    """Return what the script of a page needs to read units as this module does."""
-    return {
-        "units": _UNITS,
-        "prefixes": _PREFIXES,
-        "prefixed": _PREFIXED,
-        "binary": _BINARY,
-        "plural": _PLURAL,
-        "over": _OVER,
-    }
 
 
 def unit_factor(written: str, unit: str) -> float | None:
@@ -122,48 +98,6 @@ def _word(word: str, binary: bool) -> Measure:
     return 1.0, {plural[1] if plural else word: 1}
 
 
-# Factors between units that people mix up, and what to ask about them.
-_SLIPS: Sequence[tuple[float, str]] = (
-    *((1000.0**power, f"a factor of {1000**power:,}") for power in (1, 2, 3, 4)),
-    (1024.0, "a factor of 1,024"),
-    (100.0, "a factor of 100, as between a share and per cent"),
-    (60.0, "a factor of 60, as between seconds and minutes"),
-    (3600.0, "a factor of 3,600, as between seconds and hours"),
-    (24.0, "a factor of 24, as between hours and days"),
-)
-
-_SAYINGS = {
-    "blank": "Not attempted yet.",
-    "right": "Right.",
-    "choice": "Not this one.",
-    "order": "Not in this order.",
-    "sign": "Not right: mind the sign and what is asked for.",
-    "slip": "The digits are right, but not the unit: you are off by {by}.",
-    "unit": "The answer is {asked}.",
-    "near": "Nearly: a little too {way}. What did you round, or leave out?",
-    "twice": "Too {way}, by less than a factor of two.",
-    "magnitude": "Too {way}, by a factor between two and ten.",
-    "reciprocal": "That is one over the answer: it is divided the other way round.",
-    "far": "Too {way}, by about {by}.",
-    "ten": "a power of ten",
-    "tens": "{tens} powers of ten",
-    "wanted": "a number {asked}",
-    "no number": "That is no number: the answer is {wanted}.",
-    "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
-    "other unit": "That is in {unit}: the answer is {wanted}.",
-    "which": "Is that {share} % or {given} %? Write it with its sign.",
-    "unmarked": "Compare it with the rubric, then with the solution. A person gives points.",
-    "earns": EARNS,
-    "no text": "The answer is a text, in quotes.",
-}
-# How an answer is asked for, by the pattern of its unit: the first that fits is taken.
-_ASKED: Sequence[tuple[str, str]] = (
-    ("", "a plain number"),
-    ("times", "a factor"),
-    ("(?:m|b|tr)illion", "in {unit}s"),
-    (r"(?!.*(?:bps|ss|us)$)[A-Za-z]{3,}s", "a number of {unit}"),
-    (".*", "in {unit}"),
-)
 _NEAR = (3, 0.1)  # tolerances, or this part of the answer
 _LONGEST = 60  # characters of an answer that is a text
 
@@ -267,7 +201,12 @@ def rules() -> dict[str, Any]:
         "longest": _LONGEST,
         "number": _NUMBER,
         "gap": _GAP,
-        **unit_rules(),
+        "units": _UNITS,
+        "prefixes": _PREFIXES,
+        "prefixed": _PREFIXED,
+        "binary": _BINARY,
+        "plural": _PLURAL,
+        "over": _OVER,
     }
 
 

@@ -9,8 +9,9 @@ import pytest
 from refusals import answered
 
 from mlsim import Clusters, Engine, Hardware, Models, Systems, anatomy, lab
-from mlsim.errors import Suggesting, UnknownArgumentError, UnknownNameError
+from mlsim.errors import MlsimError, Suggesting, UnknownArgumentError, UnknownNameError
 from mlsim.parameters import parameters, parameters_of
+from mlsim.quantities import VOCABULARY
 
 NETWORK = {"model": "ResNet50", "hardware": "A100"}
 LANGUAGE = {"model": "Llama3_8B", "hardware": "HGX_H100"}
@@ -47,11 +48,26 @@ def test_a_table_says_what_each_door_takes_and_what_is_usual() -> None:
         asked = inspect.signature(getattr(Engine, door, anatomy)).parameters
         rows = {row.name.partition(".")[0]: row for row in reversed(parameters_of(door))}
         assert asked.keys() - rows.keys() <= {"measured"}, door
-        assert rows.keys() <= asked.keys() or "given" in asked, door
+        # A quantity may be given as such; a sweep hands on what its doors take.
+        more = {*VOCABULARY, "lifetime", *(rows if door == "sweep" else ())}
+        assert {row.quantity or name for name, row in rows.items() if name not in asked} <= (
+            more if "given" in asked else set()
+        ), door
         for name, row in rows.items():
             usual = asked[name].default if name in asked else None
             if type(usual) in (str, int, float) and usual:
                 assert format(usual) in row.usual or f"{usual:g}" in row.usual, (door, name)
+
+
+def test_each_parameter_of_a_row_is_checked() -> None:
+    for door, name in [
+        (each, row.name)
+        for each in DOORS.keys() - {"sweep"}
+        for row in parameters_of(each)
+        if "." not in row.name and row.kind != "name"
+    ]:
+        with pytest.raises(MlsimError):
+            getattr(Engine, door)(**{**DOORS[door], name: "no such thing"})
 
 
 def test_what_is_left_out_is_named_by_python() -> None:

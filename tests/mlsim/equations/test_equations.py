@@ -34,13 +34,13 @@ from mlsim.solvers.forward.configuration import SOLVER
 from mlsim.solvers.forward.kinds import CALIBRATED_SOLVER, with_cache
 from mlsim.solvers.gemm.layer import equations_for as layer_equations
 from mlsim.solvers.serving.steps import equations_for
-from mlsim.units import DEFINITIONS
+from mlsim.units import definitions
 from mlsim.values import quantity
 
 ROOT = Path(__file__).parents[3]
 # Pint alone: its quantities keep the unit of what counts, too.
 PINT = pint.UnitRegistry(None)
-PINT.load_definitions(DEFINITIONS.strip().splitlines())
+PINT.load_definitions(definitions())
 
 # A worked example, and multiples of its inputs: of whole numbers, whole ones.
 FACTORS = np.array([1, 3, 5, 7, 9])

@@ -415,11 +415,16 @@ def test_a_fault_is_named_with_its_file_and_line(tmp_path: Path) -> None:
         assert unnoticed(load, name) == []
     # The least of each, and what a row takes from the head.
     figure = load_grids(FOLDER / "grids.toml")["Utopia"].figure("carbon_intensity")
-    assert (figure.value, figure.unit, figure.base) == (20, "gCO2e/kWh", "kg_CO2e/J")
+    assert (figure.value, figure.unit, figure.base, figure.read) == (
+        *(20, "gCO2e/kWh", "kg_CO2e/J"),
+        datetime.date(2026, 11, 21),
+    )
     assert figure.si == pytest.approx(20e-3 / 3.6e6, rel=1e-15)
-    assert figure.read == datetime.date(2026, 11, 21)
-    assert load_data_centre(FOLDER / "centre.toml").figure("pue").si == 1.2
-    assert load_data_centres(FOLDER / "data_centres.toml")["Mine.here"].figure("pue").si == 1.2
+    centers = (
+        load_data_centre(FOLDER / "centre.toml"),
+        load_data_centres(FOLDER / "data_centres.toml")["Mine.here"],
+    )
+    assert [each.figure("pue").si for each in centers] == [1.2, 1.2]
     assert set(load_data_centres(DATA_FILES / "datacentres" / "meta.toml")) == {"Meta"}
     assert figures(FOLDER / "grid_figures.toml")["France"]["water_intensity.2025"].value == 3
     assert regions(FOLDER / "regions.toml")["Mine.here"].grid is Grids.France

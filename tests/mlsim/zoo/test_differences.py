@@ -119,5 +119,5 @@ def test_what_cannot_be_compared_is_refused(folders, tmp_path) -> None:
     with pytest.raises(DataFileError, match=r"another file of device Cloud\.T4"):
         differences(old, new)
     (new / "hardware" / "twice.toml").write_text("key = ", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"twice\.toml: can't be read"):
+    with pytest.raises(DataFileError, match=r"twice\.toml:1: "):
         differences(old, new)

@@ -9,9 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.flags import add_flags, add_positional, arguments, as_json
+from mlsim.cli.flags import arguments, as_json
 from mlsim.errors import InvalidValueError
-from mlsim.parameters import Parameter, parameter, parameters_of
+from mlsim.parameters import parameters_of as rows_of  # noqa: F401
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy
@@ -36,30 +36,6 @@ PARTS = {
 }
 
 
-def rows_of(name: str) -> tuple[Parameter, ...]:
-    """Return the parameters that the command takes."""
-    return parameters_of(name)
-
-
-def add(name: str, command: argparse.ArgumentParser) -> None:
-    """Add to `mlsim anatomy` what it takes."""
-    add_positional(command, parameter("model", name), name)
-    add_positional(command, parameter("hardware", name), name, nargs="?")
-    command.add_argument("--view", choices=VIEWS, default="layers", help="what to print (layers)")
-    command.add_argument("--inside", metavar="BLOCK", help="only the layers of a block: encoder.1")
-    command.add_argument(
-        "--depth", type=int, metavar="N", help="one row for layers that share N names"
-    )
-    add_flags(command, (row for row in rows_of(name) if row.name != "hardware"), name)
-    command.add_argument(
-        "--largest-batch", action="store_true", help="the largest batch that fits in the device"
-    )
-    command.add_argument("--csv", metavar="FILE", help="write the rows of all layers to a file")
-    command.add_argument(
-        "--treemap", metavar="FILE", help="write a page with areas for operations, to be opened"
-    )
-
-
 def run(options: argparse.Namespace) -> str:
     """Return what was asked of a network.
 
@@ -70,7 +46,7 @@ def run(options: argparse.Namespace) -> str:
     """
     from mlsim.engine.anatomy import anatomy, largest_batch
 
-    asked = arguments(options, rows_of("anatomy"), "anatomy")
+    asked = arguments(options, options.rows, "anatomy")
     if ":" in options.model:
         asked["model"] = _module(options.model)
     if options.largest_batch:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.cli.flags import (
     IMPOSSIBLE,
-    add_flags,
-    add_positional,
     arguments,
     as_json,
     in_flags,
@@ -23,16 +21,6 @@ from mlsim.parameters import Parameter, parameter, parameters_of
 if TYPE_CHECKING:
     import pandas
 
-# What is given without a flag; what may be left out has a question mark.
-_POSITIONAL = {"plan": "model", "footprint": "model? hardware", "gemm": "M N K hardware"}
-# What `--explain` takes, such as these.
-_EXPLAINED = {
-    "serve": "time_to_first_token, decode.total_bytes",
-    "load": "steady_first_token, saturation_rate",
-    "train": "step_time, activation_memory",
-    "footprint": "total_carbon",
-    "gemm": "latency",
-}
 # What a service is asked before its footprint.
 _SERVED = (
     *("batch_size", "prompt_tokens", "output_tokens", "precision", "estimate"),
@@ -53,46 +41,6 @@ def rows_of(command: str) -> tuple[Parameter, ...]:
     if command == "footprint":
         return tuple(parameter(name, "serve") for name in ("model", *_SERVED)) + own
     return own
-
-
-def add(name: str, command: argparse.ArgumentParser) -> None:
-    """Add to a command what it takes."""
-    rows, door = rows_of(name), name.replace("-", "_")
-    there = {row.name: row for row in rows}
-    for each in _POSITIONAL.get(name, "model hardware").split():
-        optional = {"nargs": "?"} if each.endswith("?") else {}
-        add_positional(command, there[each.rstrip("?")], door, **optional)
-    add_flags(command, rows, door)
-    if name in _EXPLAINED:
-        command.add_argument(
-            "--explain",
-            metavar="QUANTITY",
-            help=f"show how a result is computed: {_EXPLAINED[name]}, ...",
-        )
-    if name == "explain":
-        command.add_argument("--quantity", default="latency", help="what to explain (latency)")
-    if name == "check-claim":
-        command.add_argument(
-            "--explain", action="store_true", help="show how the deciding limit is computed"
-        )
-    if name == "gemm":
-        command.add_argument(
-            "--formats", action="store_true", help="compare all formats that the device can run"
-        )
-        command.add_argument(
-            "--find",
-            metavar="SIDE",
-            help="from which M, N, K or size on the format is faster than 16 bits",
-        )
-    if name == "sweep":
-        command.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="NAME=VALUES",
-            help="any other argument or quantity, such as prompt_tokens=512,2048 or "
-            'memory_bandwidth="2 TB/s,3 TB/s"; as often as you like',
-        )
 
 
 def run(options: argparse.Namespace) -> str:

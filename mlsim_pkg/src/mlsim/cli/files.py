@@ -5,54 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mlsim.cli.flags import add_flags, arguments, as_json
+from mlsim.cli.flags import arguments, as_json
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
-from mlsim.parameters import Parameter, parameters_of
-
-
-def rows_of(name: str) -> tuple[Parameter, ...]:
-    """Return the parameters of the door that a command asks."""
-    return parameters_of(name)
-
-
-def add(name: str, command: argparse.ArgumentParser) -> None:
-    """Add to a command what it takes."""
-    if name == "zoo":
-        command.usage = "mlsim zoo [-h] [--json] [NAME | check FILE... | diff OLD NEW]"
-        command.add_argument(
-            "words",
-            nargs="*",
-            metavar="NAME",
-            help="one of them, all if left out; `check FILE...` checks devices, systems and models "
-            "from files (exit 1 after an error); `diff OLD NEW` lists what changed between two "
-            "folders of data files",
-        )
-    elif name == "predict":
-        command.add_argument(
-            "cases",
-            metavar="CASES.csv",
-            help="a case in each row: case_id, kind, metric_kind, device, model and what it needs; "
-            "a column of measured values is never used",
-        )
-        command.add_argument(
-            "--models",
-            metavar="FILE",
-            help="a table of models that the zoo does not have (models.csv beside the cases, if it "
-            "is there)",
-        )
-        command.add_argument("--out", metavar="FILE", help="write the table to a file")
-    else:
-        command.add_argument(
-            "measured",
-            metavar="FILE.csv",
-            help="a measurement in each row: kind (solve, serve-prefill, serve-decode, train), "
-            "model, hardware, batch_size and what else the command takes, measured, unit",
-        )
-        add_flags(command, rows_of(name), name)
-        command.add_argument(
-            "--explain", action="store_true", help="show each row, and how the band came to be"
-        )
+from mlsim.parameters import parameters_of as rows_of  # noqa: F401
 
 
 def run(options: argparse.Namespace) -> str:
@@ -86,9 +42,7 @@ def _predict(options: argparse.Namespace) -> str:
 
 
 def _calibrate(options: argparse.Namespace) -> str:
-    found = Engine.calibrate(
-        options.measured, **arguments(options, rows_of(options.name), options.name)
-    )
+    found = Engine.calibrate(options.measured, **arguments(options, options.rows, options.name))
     if options.json:
         return as_json(found.to_dict())
     return f"{found}\n\n{found.explain()}" if options.explain else str(found)

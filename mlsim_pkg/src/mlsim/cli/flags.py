@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import re
 from collections.abc import Iterable
@@ -24,9 +25,16 @@ _METAVARS = {
 _NEEDED = {"speculation": "acceptance", "adapters": "rank"}
 
 
-def add_flags(command: argparse.ArgumentParser, rows: Iterable[Parameter], door: str) -> None:
-    """Add the flags of parameters to a command, with the help of their rows."""
-    groups: dict[str, Any] = {"": command}
+def add_flags(
+    command: argparse.ArgumentParser, rows: Iterable[Parameter], door: str, given: Iterable[str]
+) -> None:
+    """Add parameters to a command: those `given` without a flag, and the flags of the others."""
+    rows, groups = tuple(rows), dict[str, Any]({"": command})
+    there = {row.name: row for row in rows}
+    for each in given:
+        optional: dict[str, Any] = {"nargs": "?"} if each.endswith("?") else {}
+        row = there[each.rstrip("?")]
+        command.add_argument(row.name, help=_help(row, door), **optional)
     for row in rows:
         if not row.flag:
             continue
@@ -42,11 +50,6 @@ def add_flags(command: argparse.ArgumentParser, rows: Iterable[Parameter], door:
             required=row.usual == "required",
             **how,
         )
-
-
-def add_positional(command: argparse.ArgumentParser, row: Parameter, door: str, **how: Any) -> None:
-    """Add a parameter that is given without a flag."""
-    command.add_argument(row.name, help=_help(row, door), **how)
 
 
 def _help(row: Parameter, door: str) -> str:
@@ -238,5 +241,5 @@ def note_fit(options: argparse.Namespace, feasible: Any) -> None:
 
 
 def as_json(data: Any) -> str:
-    """Return plain data as JSON text."""
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    """Return plain data as JSON text, dates as text."""
+    return json.dumps(data, indent=2, ensure_ascii=False, default=datetime.date.isoformat)

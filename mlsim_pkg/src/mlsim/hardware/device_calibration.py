@@ -33,6 +33,8 @@ from mlsim.hardware.kernel_constants import (
     kernel_series,
     loans,
     measured_devices,
+    middle,
+    near_kernels,
     relatives,
     whole_only,
 )
@@ -217,8 +219,12 @@ def _attentions_of(device: Device, precision: str) -> tuple[AttentionRow, ...]:
 
 def _of_products(device: Device, precision: str, rows: tuple[ProductRow, ...]) -> Share:
     """Return the median over published rows, and say which they are."""
-    overhead = median(row.seconds for row in launches())
-    reached = median(_reached(row, device, overhead) for row in rows)
+    overhead, peak = median(row.seconds for row in launches()), device.compute.figure
+    # The part of the peak on the cores that a product filled.
+    reached = median(
+        row.flops / (row.seconds - overhead) / (peak(row.precision).si * filled(row, device))
+        for row in rows
+    )
     used = "/".join(dict.fromkeys(row.precision for row in rows))
     own = precision in used or (precision in SIXTEEN and used)
     best = sum("search" in row.note for row in rows)
@@ -247,26 +253,16 @@ def tiling(key: str) -> tuple[float, float]:
     """
     kin = tiling_of(key)
     keys = kin.keys if kin else measured_devices("product")
-    several = [each for each in keys if (each, "product", "bf16") in _in_sixteen()]
-    found = [kernel_series(each, "product", "bf16").values for each in several or _all_sixteen()]
-    return (
-        median(each["last_round_share"] for each in found),
-        median(each["small_tile_fraction"] for each in found),
-    )
+    known = [key for key, *rest in all_series() if rest[:2] == ["product", "bf16"]]
+    several = [each for each in keys if each in known] or known
+    found = [kernel_series(each, "product", "bf16").values for each in several]
+    lost, small = ("last_round_share", "small_tile_fraction")
+    return median(each[lost] for each in found), median(each[small] for each in found)
 
 
 def tiling_of(key: str) -> Relatives | None:
     """Return whose tiles a device's are: they are a library's, whatever the memory."""
     return relatives(key, measured_devices("product"), LIBRARY)
-
-
-def _all_sixteen() -> list[str]:
-    return [key for key, _, _ in _in_sixteen()]
-
-
-@lru_cache(maxsize=1)
-def _in_sixteen() -> tuple[tuple[str, str, str], ...]:
-    return tuple(key[:3] for key in all_series() if key[1:3] == ("product", "bf16"))
 
 
 def filled(row: ProductRow, device: Device) -> float:
@@ -281,13 +277,6 @@ def filled(row: ProductRow, device: Device) -> float:
             rows, columns, float(row.k), rounds, cores, TILE, LEAST_DEPTH, small
         )
     )
-
-
-def _reached(row: ProductRow, device: Device, overhead: float) -> float:
-    """Return the part of the peak that a product reached on the cores that it filled."""
-    peak = device.compute.figure(row.precision).si
-    rate = row.flops / (row.seconds - overhead)
-    return rate / (peak * filled(row, device))
 
 
 def sources(rows: tuple[KernelRow, ...]) -> str:
@@ -362,25 +351,18 @@ def expert_constants(
     (True, True)
     """
     for path in (own_path,) if own_path else paths(weights, activations):
-        several = [(each, kin) for each in _engines(engine) if (kin := _kin(device, path, each))]
-        cut = [(each, kin) for each, kin in several if not _whole_only(kin, path, each)]
+        near = ((each, near_kernels(device, "experts", path, each)) for each in _engines(engine))
+        several = [(each, kin) for each, kin in near if kin]
+        cut = [
+            (each, kin)
+            for each, kin in several
+            if not whole_only() & {(key, "experts", path, each) for key in kin.keys}
+        ]
         for each, kin in (cut if sliced and cut else several)[:1]:
-            found = [kernel_series(key, "experts", path, each).values for key in kin.keys]
-            values = {name: median(one[name] for one in found) for name in EXPERT_NAMES}
+            found = middle(kin, "experts", path, each)
             words = f"fitted to experts in {path} of {each}{kin.words}; {SOURCE}"
-            return MappingProxyType(values), words, kin
+            return MappingProxyType({name: found[name] for name in EXPERT_NAMES}), words, kin
     return None
-
-
-def _kin(device: str, path: str, engine: str) -> Relatives | None:
-    """Return whose kernels of an engine stand for a device's; None if nobody's will do."""
-    there = [key[0] for key in all_series() if key[1:] == ("experts", path, engine)]
-    kin = relatives(device, there)
-    return None if kin is None or kin.level == "class" else kin
-
-
-def _whole_only(kin: Relatives, path: str, engine: str) -> bool:
-    return any((key, "experts", path, engine) in whole_only() for key in kin.keys)
 
 
 def _engines(engine: str) -> tuple[str, ...]:
@@ -407,14 +389,10 @@ def state_constants(device: str, engine: str) -> tuple[Mapping[str, float], str,
     # A narrower class has its engine's name in front: vllm_async.
     own = engine.partition("_")[0]
     for each in (own, *known) if own in known else known:
-        there = [key[0] for key in all_series() if key[1:] == ("state", "bf16", each)]
-        kin = relatives(device, there)
-        if kin is None or kin.level == "class":
-            continue
-        found = [kernel_series(key, "state", "bf16", each).values for key in kin.keys]
-        values = {name: median(one[name] for one in found) for name in STATE_NAMES}
-        words = f"fitted to states of {each}{kin.words}; {SOURCE}"
-        return MappingProxyType(values), words, kin
+        if kin := near_kernels(device, "state", "bf16", each):
+            found = middle(kin, "state", "bf16", each)
+            words = f"fitted to states of {each}{kin.words}; {SOURCE}"
+            return MappingProxyType({name: found[name] for name in STATE_NAMES}), words, kin
     return None
 
 
@@ -541,7 +519,9 @@ def calibration(device: Device, precision: str) -> Calibration:
         kernel_overhead=median(row.seconds for row in started),
         tile=TILE,
         cores=device.cores,
-        kin={each: kin for each, (_, kin) in found.items()} | _tiled(device),
+        # Of a device whose cores nobody counts there are no tiles.
+        kin={each: kin for each, (_, kin) in found.items()}
+        | ({"tiling": tiles} if device.cores and (tiles := tiling_of(device.key)) else {}),
         band=band(computing[1].level, name),
         origins={
             **{each: share.words + _loan(kin, name) for each, (share, kin) in found.items()},
@@ -670,12 +650,6 @@ def _attending(
     words = f"no attention in {name} is on record, so that of products is assumed"
     # Whose products they are stands beside the products.
     return Share(computing[0].share, words), Relatives("own", (device.key,))
-
-
-def _tiled(device: Device) -> dict[str, Relatives]:
-    """Return whose tiles a device's are; nothing where nobody counts its cores."""
-    kin = tiling_of(device.key) if device.cores else None
-    return {"tiling": kin} if kin else {}
 
 
 def _origins(device: Device, started: tuple[LaunchRow, ...]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median, median_low
 from types import MappingProxyType
 
 from mlsim.errors import DataFileError, NotMeasuredError, unknown_name
@@ -234,6 +235,8 @@ def _table() -> Mapping[str, Mapping[str, Iterable[str]]]:
 ATLAS = DATA / "measurements" / "atlas"
 SOURCE = "nvidia2026aiconfigurator"
 
+# Constants that are steps of a tile.
+STEPS = ("least_context", "width_step")
 # Kinds of kernels, and the engine whose kernels stand for a kind if none is named: the one
 # with most devices, whose tables hold together.
 ENGINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -375,6 +378,26 @@ def kernel_series(device: str, kind: str, path: str, engine: str = "") -> Kernel
         f"no {kind} kernels of {device} in {path}{f' of {engine}' if engine else ''} are on "
         f"record. {f'It has: {paths}.' if paths else f'Measured are: {devices}.'}"
     )
+
+
+def near_kernels(device: str, kind: str, path: str, engine: str) -> Relatives | None:
+    """Return whose kernels of an engine stand for a device's: its own, or those of its family."""
+    there = [key[0] for key in all_series() if key[1:] == (kind, path, engine)]
+    kin = relatives(device, there)
+    return None if kin is None or kin.level == "class" else kin
+
+
+def middle(kin: Relatives, kind: str, path: str, engine: str = "") -> dict[str, float]:
+    """Return the constants that the kernels of these devices all have: the middle of each.
+
+    Of a constant that is a step of a tile it is one of their values: between two is none.
+    """
+    several = [kernel_series(key, kind, path, engine).values for key in kin.keys]
+    return {
+        name: (median_low if name in STEPS else median)(each[name] for each in several)
+        for name in several[0]
+        if all(name in each for each in several)
+    }
 
 
 def measured_devices(kind: str) -> tuple[str, ...]:

@@ -6,11 +6,11 @@ device's own rates. None of them was fitted to published rows, so that these can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from statistics import median, median_low
+from statistics import median
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +28,8 @@ from mlsim.hardware.kernel_constants import (
     kernel_series,
     least_sides,
     measured_devices,
+    middle,
+    near_kernels,
     relatives,
 )
 from mlsim.hardware.kernel_times import (
@@ -155,7 +157,9 @@ def fastest(
     if not any(getattr(time, "ndim", 0) for time in times):
         best, columns = candidates[times.index(min(times))]
         return Chosen(columns, best.words)
-    return Chosen(_picked([each for _, each in candidates], times), _all_words(candidates))
+    words = "; ".join(dict.fromkeys(series.words for series, _ in candidates))
+    columns = _picked([each for _, each in candidates], times)
+    return Chosen(columns, f"for each shape the fastest of: {words}")
 
 
 def _unlikely(series: KernelSeries, *sides: Value) -> Value:
@@ -190,15 +194,8 @@ def _picked(columns: list[dict[str, float]], times: list[Any]) -> dict[str, Any]
     return {name: np.array([each[name] for each in columns])[best] for name in columns[0]}
 
 
-def _all_words(candidates: list[tuple[KernelSeries, dict[str, float]]]) -> str:
-    words = dict.fromkeys(series.words for series, _ in candidates)
-    return "for each shape the fastest of: " + "; ".join(words)
-
-
 # What brings operands to fewer bits stands in the tables; of a lone product they have them.
 _BEFORE = "quantized_bytes"
-# Constants that are steps of a tile: between two of them is none.
-STEPS = ("least_context", "width_step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +293,6 @@ def named_attention_seconds(
     kin = relatives(device.key, [row.device for row in rows])
     if kin is None or kin.level == "class":
         return None
-    from mlsim.hardware.device import device_with
-
     shares = [
         row.rate / device_with(row.device).compute.figure(row.precision).si
         for row in rows
@@ -317,19 +312,10 @@ def _engines(
 ) -> Iterator[tuple[str, Relatives, Mapping[str, float], float]]:
     """Yield each engine with kernels near a device: whose they are, constants, and cores."""
     for engine in ENGINES[kind]:
-        there = [key[0] for key in all_series() if key[1:] == (kind, path, engine)]
-        kin = relatives(device.key, there)
-        if kin is None or kin.level == "class":
-            continue
-        series = [kernel_series(key, kind, path, engine) for key in kin.keys]
-        shared = set.intersection(*(set(each.values) for each in series))
-        middle = {name: _middle(name)(each.values[name] for each in series) for name in shared}
-        yield engine, kin, middle, float(device.cores or median(each.cores for each in series))
-
-
-def _middle(name: str) -> Callable[[Iterable[float]], float]:
-    """Return how several devices' values become one: of steps, one of their values."""
-    return median_low if name in STEPS else median
+        if kin := near_kernels(device.key, kind, path, engine):
+            series = [kernel_series(key, kind, path, engine) for key in kin.keys]
+            cores = float(device.cores or median(each.cores for each in series))
+            yield engine, kin, middle(kin, kind, path, engine), cores
 
 
 def _ran(engine: str, kin: Relatives, path: str, sides: tuple[float, ...]) -> bool:
@@ -372,7 +358,8 @@ def stream_rate(device: Device, kernel: str) -> LoneRate:
     """
     own = _reading(device)
     if own is None:
-        shares = [share for key in _measured() if (share := _reading(device_with(key)))]
+        keys = dict.fromkeys(row.device for row in streams())
+        shares = [share for key in keys if (share := _reading(device_with(key)))]
         own, words = median(shares), f"the middle of published streams of {len(shares)} devices"
     else:
         words = "published streams of the device"
@@ -425,10 +412,6 @@ def _turnarounds() -> Iterator[tuple[float, float]]:
 def _mixed(row: StreamRow) -> float:
     """Return 1 for a stream that writes as much as it reads, 0 for one that does only one."""
     return 2 * min(WRITTEN[row.kernel], 1 - WRITTEN[row.kernel])
-
-
-def _measured() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row.device for row in streams()))
 
 
 def _reading(device: Device) -> float | None:

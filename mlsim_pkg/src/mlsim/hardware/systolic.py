@@ -8,8 +8,9 @@ matrices rests in the cells: the weights, the inputs or the outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
 
 from mlsim.equations import machines
 from mlsim.errors import InvalidValueError, check_whole, unknown_name
@@ -109,28 +110,45 @@ def multiply(
     _check(inputs, weights, rows, columns)
     if rest not in DATAFLOWS:
         raise unknown_name("matrix to leave at rest", rest, DATAFLOWS)
-    array = _Array(rows, columns, trace)
-    if rest == "outputs":
-        array.grow(inputs, weights)
-    elif rest == "weights":
-        array.hold(weights, inputs, flip=False)
-    else:  # the same machine on the transposed product: (X W)^T = W^T X^T
-        array.hold(_flipped(inputs), _flipped(weights), flip=True)
-    product = _flipped(array.result) if rest == "inputs" else array.result
-    at_rest, streamed = array.reads
-    weight_reads, input_reads = (at_rest, streamed) if rest == "weights" else (streamed, at_rest)
-    if rest == "outputs":  # nothing is read to rest: both stream
-        weight_reads, input_reads = array.north_reads, streamed
+    if rest == "inputs":  # the same machine on the transposed product: (X W)^T = W^T X^T
+        return _turned(
+            multiply(_flipped(weights), _flipped(inputs), rows=rows, columns=columns, trace=trace)
+        )
+    height, depth, width = len(inputs), len(weights), len(weights[0])
+    grows = rest == "outputs"
+    at_rest = height if grows else depth
+    array = _Array(inputs, weights, grows=grows, keep=trace)
+    empty: list[list[Place | None]] = [[None] * columns] * rows
+    tiles = list(product(range(0, width, columns), range(0, at_rest, rows)))
+    moves = 0
+    for left, top in sorted(tiles, key=lambda tile: tile[::-1]) if grows else tiles:
+        held = [
+            [(r, c) if r < at_rest and c < width else None for c in range(left, left + columns)]
+            for r in range(top, top + rows)
+        ]
+        inside = sum(place is not None for row in held for place in row)
+        if grows:  # results go down and out at the south, a row a cycle
+            array.compute(held, top, left)
+            moves += inside
+            for now in range(rows):
+                array.shift("unload", [*empty[: now + 1], *held[: rows - now - 1]])
+        else:  # a tile comes in from the north, its last row first
+            array.weight_reads += inside
+            for now in range(rows):
+                array.shift("load", [*held[rows - 1 - now :], *empty[now + 1 :]])
+            array.compute(held, top, left)
+            # Each sum is written, and read before if it is not the first.
+            moves += height * min(columns, width - left) * (1 + (top > 0))
     return SystolicRun(
-        product,
+        array.result,
         rest,
         rows,
         columns,
         array.cycles,
         array.multiply_adds,
-        weight_reads,
-        input_reads,
-        array.moves,
+        array.weight_reads,
+        array.input_reads,
+        moves,
         tuple(array.trace),
     )
 
@@ -138,133 +156,39 @@ def multiply(
 class _Array:
     """The cells, their clock, and the counters of what passes their edges."""
 
-    def __init__(self, rows: int, columns: int, keep: bool) -> None:
-        self.rows, self.columns, self.keep = rows, columns, keep
-        self.cycles = self.multiply_adds = self.moves = self.north_reads = 0
-        self.reads = (0, 0)
+    def __init__(self, inputs: Matrix, weights: Matrix, *, grows: bool, keep: bool) -> None:
+        self.inputs, self.weights, self.grows, self.keep = inputs, weights, grows, keep
+        self.cycles = self.multiply_adds = self.weight_reads = self.input_reads = 0
         self.trace: list[Cycle] = []
-        self.result: list[list[float]] = []
+        self.result: list[list[float]] = [[0] * len(weights[0]) for _ in inputs]
 
-    def hold(self, held: Matrix, streamed: Matrix, *, flip: bool) -> None:
-        """Multiply rows that stream in from the west by a matrix at rest, tile by tile."""
-        depth, width = len(held), len(held[0])
-        self.result = [[0] * width for _ in streamed]
-        for left in range(0, width, self.columns):
-            for top in range(0, depth, self.rows):
-                tile = self._tile(held, top, left)
-                self._load(tile, flip)
-                self._stream(tile, streamed, top, left, flip)
+    def shift(self, phase: str, at_rest: list[list[Place | None]]) -> None:
+        """Let a cycle pass in which what rests moves a row on, and nothing else does."""
+        self._tick(phase, [[Cell(each, None, None, False) for each in row] for row in at_rest])
 
-    def _tile(self, held: Matrix, top: int, left: int) -> list[list[tuple[Place, float] | None]]:
-        """Cut a tile out; cells beyond the matrix stay empty."""
-        return [
-            [
-                ((k, n), held[k][n]) if k < len(held) and n < len(held[0]) else None
-                for n in range(left, left + self.columns)
-            ]
-            for k in range(top, top + self.rows)
-        ]
-
-    def _load(self, tile: list[list[Any]], flip: bool) -> None:
-        """Shift a tile in from the north, its last row first: a cycle for each row of cells."""
-        at_rest, streamed = self.reads
-        self.reads = (at_rest + sum(cell is not None for row in tile for cell in row), streamed)
-        for now in range(self.rows):
-            below = self.rows - 1 - now  # rows that have not come in yet
-            moving = [
-                tile[below + row] if row <= now else [None] * self.columns
-                for row in range(self.rows)
-            ]
-            self._tick(
-                "load",
-                [[Cell(_place(cell, flip), None, None, False) for cell in row] for row in moving],
-            )
-
-    def _stream(
-        self, tile: list[list[Any]], streamed: Matrix, top: int, left: int, flip: bool
-    ) -> None:
-        """Let all rows pass: to the east what came in, to the south what was added up."""
-        count, last = len(streamed), self.rows - 1
-        west: list[list[Any]] = [[None] * self.columns for _ in range(self.rows)]
-        sums: list[list[Any]] = [[None] * self.columns for _ in range(self.rows)]
-        for now in range(count + self.rows + self.columns - 2):
-            for row in reversed(range(self.rows)):
-                for column in reversed(range(self.columns)):
-                    if column:
-                        west[row][column] = west[row][column - 1]
-                    else:
-                        west[row][0] = self._enters(streamed, now - row, top + row)
-                    above = sums[row - 1][column] if row else 0
-                    here, there = tile[row][column], west[row][column]
-                    busy = here is not None and there is not None
-                    sums[row][column] = (above or 0) + (here[1] * there[1] if busy else 0)
-                    self.multiply_adds += busy
-            for column in range(self.columns):
-                done = now - last - column  # the row whose sum leaves this column now
-                if 0 <= done < count and left + column < len(self.result[0]):
-                    self.moves += 1 + (top > 0)  # written, and read before if not the first
-                    self.result[done][left + column] += sums[last][column]
-            self._tick(
-                "compute",
-                [
-                    [
-                        Cell(
-                            _place(tile[r][c], flip),
-                            _place(west[r][c], flip),
-                            None,
-                            tile[r][c] is not None and west[r][c] is not None,
-                        )
-                        for c in range(self.columns)
-                    ]
-                    for r in range(self.rows)
-                ],
-            )
-
-    def _enters(self, streamed: Matrix, vector: int, element: int) -> tuple[Place, float] | None:
-        if not (0 <= vector < len(streamed) and element < len(streamed[0])):
-            return None
-        self.reads = (self.reads[0], self.reads[1] + 1)
-        return (vector, element), streamed[vector][element]
-
-    def grow(self, inputs: Matrix, weights: Matrix) -> None:
-        """Let outputs grow in the cells, while inputs pass east and weights pass south."""
-        self.result = [[0] * len(weights[0]) for _ in inputs]
-        for top in range(0, len(inputs), self.rows):
-            for left in range(0, len(weights[0]), self.columns):
-                self._grow_tile(inputs, weights, top, left)
-
-    def _grow_tile(self, inputs: Matrix, weights: Matrix, top: int, left: int) -> None:
-        depth, height, width = len(weights), len(inputs), len(weights[0])
-        inside = [
-            [
-                (top + r, left + c) if top + r < height and left + c < width else None
-                for c in range(self.columns)
-            ]
-            for r in range(self.rows)
-        ]
-        for now in range(depth + self.rows + self.columns - 2):
+    def compute(self, held: list[list[Place | None]], top: int, left: int) -> None:
+        """Let inputs pass east by a tile, and weights south where results grow in it."""
+        height, depth, width = len(self.inputs), len(self.weights), len(self.weights[0])
+        steps, at_rest = (depth, height) if self.grows else (height, depth)
+        for now in range(steps + len(held) + len(held[0]) - 2):
             cells: list[list[Cell]] = []
-            for row in range(self.rows):
+            for row, places in enumerate(held):
                 cells.append([])
-                for column in range(self.columns):
-                    k = now - row - column  # what meets in this cell in this cycle
-                    m, n, there = top + row, left + column, 0 <= k < depth
-                    west = (m, k) if there and m < height else None
-                    north = (k, n) if there and n < width else None
-                    if west and column == 0:
-                        self.reads = (0, self.reads[1] + 1)
-                    if north and row == 0:
-                        self.north_reads += 1
-                    if west and north:
-                        self.result[m][n] += inputs[m][k] * weights[k][n]
+                for column, place in enumerate(places):
+                    step, n = now - row - column, left + column  # what passes in this cycle
+                    west = north = None
+                    if 0 <= step < steps and top + row < at_rest:
+                        west = (top + row, step) if self.grows else (step, top + row)
+                    if self.grows and 0 <= step < steps and n < width:
+                        north = (step, n)
+                    self.input_reads += west is not None and column == 0
+                    self.weight_reads += north is not None and row == 0
+                    if west and place:
+                        m, k = west
+                        self.result[m][n] += self.inputs[m][k] * self.weights[k][n]
                         self.multiply_adds += 1
-                    cells[row].append(Cell(inside[row][column], west, north, bool(west and north)))
+                    cells[row].append(Cell(place, west, north, bool(west and place)))
             self._tick("compute", cells)
-        self.moves += sum(place is not None for row in inside for place in row)
-        for now in range(self.rows):  # down and out at the south, a row a cycle
-            empty: list[Place | None] = [None] * self.columns
-            left_in = [empty] * (now + 1) + inside[: self.rows - now - 1]
-            self._tick("unload", [[Cell(p, None, None, False) for p in row] for row in left_in])
 
     def _tick(self, phase: str, cells: list[list[Cell]]) -> None:
         self.cycles += 1
@@ -272,11 +196,20 @@ class _Array:
             self.trace.append(Cycle(self.cycles, phase, tuple(tuple(row) for row in cells)))
 
 
-def _place(cell: tuple[Place, float] | None, flip: bool) -> Place | None:
-    """Return where an element stands in the matrix that the caller gave."""
-    if cell is None:
-        return None
-    return (cell[0][1], cell[0][0]) if flip else cell[0]
+def _turned(run: SystolicRun) -> SystolicRun:
+    """Return a run as one of the transposed product, in which the inputs rested."""
+
+    def turned(cell: Cell) -> Cell:
+        rests, west = (place and place[::-1] for place in (cell.rests, cell.west))
+        return replace(cell, rests=rests, west=west)
+
+    trace = [
+        replace(cycle, cells=tuple(tuple(map(turned, row)) for row in cycle.cells))
+        for cycle in run.trace
+    ]
+    reads = {"weight_reads": run.input_reads, "input_reads": run.weight_reads}
+    found = _flipped(run.product)
+    return replace(run, product=found, dataflow="inputs", trace=tuple(trace), **reads)
 
 
 def _flipped(matrix: Matrix) -> list[list[float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, WrongKindError, need, unknown_name
-from mlsim.plots.drawing import attach, axes_for, legend_above, style
+from mlsim.plots.drawing import attach, axes_for, legend_above, note, style
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.solvers.anatomy.layers import save
 from mlsim.units import MEMORY, scale_for
@@ -63,11 +63,11 @@ def plot_anatomy(
     >>> axes.get_xlabel()
     'kB'
     """
-    drawers: dict[str, Callable[..., Axes]] = {
-        **dict.fromkeys(_PARTS, _bars),
-        "shares": _shares,
-        "moments": _moments,
-        "treemap": draw_treemap,
+    drawers: dict[str, tuple[Callable[..., None], float]] = {
+        **dict.fromkeys(_PARTS, (_bars, 0.0)),
+        "shares": (_shares, 3.4),
+        "moments": (_moments, 3.6),
+        "treemap": (draw_treemap, 3.6),
     }
     if not isinstance(anatomy, Anatomy):
         raise WrongKindError(f"plot_anatomy draws what anatomy(...) returns, not {anatomy!r}.")
@@ -77,8 +77,12 @@ def plot_anatomy(
         raise InvalidValueError("a figure of times needs a device: give hardware= to anatomy.")
     if what == "training" and not anatomy.training:
         raise InvalidValueError("a figure of training needs anatomy(..., training=True).")
-    drawn = drawers[what](anatomy, what, ax)
-    return drawn.figure, drawn  # type: ignore[return-value]
+    draw, height = drawers[what]
+    if what in _PARTS:
+        height = 0.9 + 0.24 * len(grouped(anatomy, _PARTS[what]))
+    drawn = axes_for(ax, 5.6, height)
+    draw(anatomy, what, drawn)
+    return drawn.figure, drawn
 
 
 def grouped(anatomy: Anatomy, columns: Sequence[str]) -> dict[str, list[float]]:
@@ -91,8 +95,7 @@ def grouped(anatomy: Anatomy, columns: Sequence[str]) -> dict[str, list[float]]:
     rows = anatomy.layers.rows
     found: dict[str, list[float]] = {}
     for row in rows:
-        name = row["layer"] if len(rows) <= _MOST_ROWS else row["runs_in"]
-        name = name if len(rows) <= _MOST_ROWS else _block(name, anatomy)
+        name = row["layer"] if len(rows) <= _MOST_ROWS else _block(row["runs_in"], anatomy)
         sums = found.setdefault(name, [0.0] * len(columns))
         for index, column in enumerate(columns):
             sums[index] += float(row[column])
@@ -109,50 +112,30 @@ def _block(name: str, anatomy: Anatomy) -> str:
     return parts[0]
 
 
-def _bars(anatomy: Anatomy, what: str, ax: Axes | None) -> Axes:
+def _bars(anatomy: Anatomy, what: str, axes: Any) -> None:
     columns = _PARTS[what]
     found = grouped(anatomy, columns)
-    axes = axes_for(ax, 5.6, 0.9 + 0.24 * len(found))
     largest = max(sum(values) for values in found.values())
     factor, unit = scale_for(largest, _UNITS[what]) if what in _UNITS else (1.0, "")
-    names = list(found)
-    left = [0.0] * len(names)
+    left = [0.0] * len(found)
+    rows: list[dict[str, str | float]] = [{"Layer": name} for name in found]
+    style = {"edgecolor": "white", "linewidth": 0.4}
     for index, column in enumerate(columns):
-        widths = [found[name][index] / factor for name in names]
-        axes.barh(
-            names,
-            widths,
-            left=left,
-            color=_FILLS[index],
-            hatch=_HATCHES[index],
-            edgecolor="white",
-            linewidth=0.4,
-            label=_WORDS.get(column, column),
-        )
+        label = _WORDS.get(column, column)
+        widths = [values[index] / factor for values in found.values()]
+        look = {"color": _FILLS[index], "hatch": _HATCHES[index], "label": label, **style}
+        axes.barh(list(found), widths, left=left, **look)
         left = [a + b for a, b in zip(left, widths, strict=True)]
+        for row, width in zip(rows, widths, strict=True):
+            row[f"{label} ({unit or what})"] = width
     axes.invert_yaxis()
     axes.set_xlabel(unit or what.capitalize())
     if len(columns) > 1:
         legend_above(axes, 3)
-    label = f"{unit}" if unit else what
-    attach(
-        axes,
-        [
-            {
-                "Layer": name,
-                **{
-                    f"{_WORDS.get(column, column)} ({label})": found[name][index] / factor
-                    for index, column in enumerate(columns)
-                },
-            }
-            for name in names
-        ],
-    )
-    return axes  # type: ignore[no-any-return]
+    attach(axes, rows)
 
 
-def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
-    axes = axes_for(ax, 5.6, 3.4)
+def _shares(anatomy: Anatomy, _: str, axes: Any) -> None:
     rows = anatomy.profile_mem().rows
     wedges, *_rest = axes.pie(
         [row["bytes"] for row in rows],
@@ -165,11 +148,9 @@ def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
     for wedge, hatch in zip(wedges, _HATCHES, strict=False):
         wedge.set_hatch(hatch)
     attach(axes, [{"Part": row["part"], "Bytes": row["bytes"]} for row in rows])
-    return axes  # type: ignore[no-any-return]
 
 
-def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
-    axes = axes_for(ax, 5.6, 3.6)
+def _moments(anatomy: Anatomy, _: str, axes: Any) -> None:
     moments, peak = anatomy.step.moments, anatomy.step.peak
     factor, unit = scale_for(peak.total, MEMORY)
     kinds = list(moments[0].held)
@@ -183,7 +164,7 @@ def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
     axes.plot([at], [top], marker="v", color="black")
     words = f"peak {top:.3g} {unit}\n{peak.phase} {peak.layer}"
     side = "right" if at > len(moments) / 2 else "left"
-    axes.annotate(words, (at, top), (0, 8), textcoords="offset points", ha=side, fontsize=8)
+    note(axes, words, (at, top), (0, 8), ha=side, fontsize=8)
     turn = next(index for index, each in enumerate(moments) if each.phase == "loss")
     axes.axvline(turn, color="black", linewidth=0.8, linestyle=":")
     axes.set(xlabel="Layers: forward, loss (dotted), backward", ylabel=unit, ylim=(0, 1.25 * top))
@@ -199,7 +180,6 @@ def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
             for moment in moments
         ],
     )
-    return axes  # type: ignore[no-any-return]
 
 
 # Ink that can be read on each.
@@ -274,22 +254,20 @@ def places(items: list[Box], place: Place) -> Iterator[tuple[Box, Place]]:
     while cut < len(items) - 1 and first + items[cut].value / 2 < total / 2:
         first += items[cut].value
         cut += 1
+    left, top, width, height = place.left, place.top, place.width, place.height
     share = first / total
-    if place.width >= place.height:
-        wide = place.width * share
-        one = Place(place.left, place.top, wide, place.height)
-        two = Place(place.left + wide, place.top, place.width - wide, place.height)
+    if width >= height:
+        one = Place(left, top, width * share, height)
+        two = Place(left + width * share, top, width * (1 - share), height)
     else:
-        tall = place.height * share
-        one = Place(place.left, place.top, place.width, tall)
-        two = Place(place.left, place.top + tall, place.width, place.height - tall)
+        one = Place(left, top, width, height * share)
+        two = Place(left, top + height * share, width, height * (1 - share))
     yield from places(items[:cut], one)
     yield from places(items[cut:], two)
 
 
-def draw_treemap(anatomy: Anatomy, _: str = "", ax: Axes | None = None) -> Axes:
+def draw_treemap(anatomy: Anatomy, _: str, axes: Any) -> None:
     """Draw blocks as areas, by their operations, with the layers of each inside."""
-    axes = axes_for(ax, 5.6, 3.6)
     whole = boxes(anatomy)
     rows: list[dict[str, str | float]] = []
     for index, (box, at) in enumerate(places(list(whole.inside.values()), Place(0, 0, 1, 1))):
@@ -300,22 +278,19 @@ def draw_treemap(anatomy: Anatomy, _: str = "", ax: Axes | None = None) -> Axes:
         share = box.value / whole.value
         if at.width * at.height > _ROOM:
             middle = (at.left + at.width / 2, at.top + at.height / 2)
-            label = axes.text(
-                *middle, f"{box.name}\n{share:.0%}", ha="center", va="center", color=ink, fontsize=8
-            )
+            words, style = f"{box.name}\n{share:.0%}", {"ha": "center", "va": "center"}
+            label = axes.text(*middle, words, color=ink, fontsize=8, **style)
             label.set_gid(f"keep-colours-treemap-label-{index}")
         rows.append({"Block": box.name, "Operations": box.value, "Share": share})
     axes.set(xlim=(0, 1), ylim=(1, 0))
     axes.set_axis_off()
     attach(axes, rows)
-    return axes  # type: ignore[no-any-return]
 
 
 def _rectangle(axes: Any, at: Place, fill: str, line: float, name: str) -> None:
     patches = need("matplotlib.patches", "a figure", "plots")
-    drawn = patches.Rectangle(
-        (at.left, at.top), at.width, at.height, facecolor=fill, edgecolor="white", linewidth=line
-    )
+    style = {"facecolor": fill, "edgecolor": "white", "linewidth": line}
+    drawn = patches.Rectangle((at.left, at.top), at.width, at.height, **style)
     drawn.set_gid(f"keep-colours-{name}")
     axes.add_patch(drawn)
 

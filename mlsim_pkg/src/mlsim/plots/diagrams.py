@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim.equations import Equation, plan
-from mlsim.errors import need, unknown_name
-from mlsim.plots.drawing import attach
+from mlsim.errors import unknown_name
+from mlsim.plots.drawing import attach, panels
 from mlsim.quantities import term
 from mlsim.solvers import SOLVERS
 
@@ -87,45 +87,29 @@ def plot_equations(*results: str, solver: str = "Engine.solve") -> Figure:
     >>> type(plot_equations("latency")).__name__
     'Figure'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     equations = leading_to(*results, solver=solver)
     places = _places(equations)
     depth = max(row for _, row in places.values())
-    figure, ax = pyplot.subplots(figsize=(7.2, 0.8 * depth + 1), layout="constrained")
+    figure, ((ax,),) = panels(1, 1, 7.2, 0.8 * depth + 1)
+    arrow = {"arrowstyle": "-|>", "color": "#99A3AD", "linewidth": 0.8, "shrinkA": 0}
     for each in equations:
         for name in each.inputs:
-            _arrow(ax, places[name], places[each.yields])
+            (x, row), (end, below) = places[name], places[each.yields]
+            ax.annotate("", (end, -below + 0.22), (x, -row - 0.22), zorder=1, arrowprops=arrow)
     made = {each.yields for each in equations}
+    middle = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 2}
     for name, (x, row) in places.items():
-        ax.text(
-            x,
-            -row,
-            f"${term(name).symbol}$",
-            ha="center",
-            va="center",
-            fontsize=11,
-            zorder=2,
-            bbox={
-                "boxstyle": "round,pad=0.3",
-                "facecolor": "white" if name in made else "#E8F1F8",
-                "edgecolor": "#0072B2" if name in made else "#8899AA",
-            },
-        )
+        fill, edge = ("white", "#0072B2") if name in made else ("#E8F1F8", "#8899AA")
+        box = {"boxstyle": "round,pad=0.3", "facecolor": fill, "edgecolor": edge}
+        ax.text(x, -row, f"${term(name).symbol}$", bbox=box, **middle)
     ax.set(xlim=(-0.6, max(x for x, _ in places.values()) + 0.6), ylim=(-depth - 0.5, 0.5))
     ax.axis("off")
     rows = equation_layers(equations)
-    attach(
-        ax,
-        [
-            {
-                "Quantity": each.yields.replace("_", " "),
-                "Computed from": ", ".join(each.inputs).replace("_", " "),
-            }
-            for each in sorted(equations, key=lambda each: (rows[each.yields], each.yields))
-        ],
-    )
-    drawn: Figure = figure
-    return drawn
+    ordered = sorted(equations, key=lambda each: (rows[each.yields], each.yields))
+    words = [(each.yields, ", ".join(each.inputs)) for each in ordered]
+    heads = ("Quantity", "Computed from")
+    attach(ax, [{h: w.replace("_", " ") for h, w in zip(heads, row, strict=True)} for row in words])
+    return figure
 
 
 def _places(equations: Sequence[Equation]) -> dict[str, tuple[float, int]]:
@@ -158,13 +142,3 @@ def _places(equations: Sequence[Equation]) -> dict[str, tuple[float, int]]:
         for index, name in enumerate(names):
             places[name] = (start + index * step, row)
     return places
-
-
-def _arrow(ax: Any, start: tuple[float, int], end: tuple[float, int]) -> None:
-    ax.annotate(
-        "",
-        xy=(end[0], -end[1] + 0.22),
-        xytext=(start[0], -start[1] - 0.22),
-        zorder=1,
-        arrowprops={"arrowstyle": "-|>", "color": "#99A3AD", "linewidth": 0.8, "shrinkA": 0},
-    )

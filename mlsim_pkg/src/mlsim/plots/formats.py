@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.measured.surfaces import MeasuredProduct
-from mlsim.plots.drawing import COLOURS, attach, axes_for, legend_above
+from mlsim.plots.drawing import COLOURS, attach, axes_for, legend_above, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,37 +80,17 @@ def plot_stairs(
     ax = axes_for(None, 3.7, 2.9)
     for (name, times), style in zip(predicted.items(), ("-", "--", ":"), strict=False):
         ax.plot(at, [time * 1e6 for time in times], style, label=name)
-    ax.plot(
-        [row.rows for row in rows],
-        [row.seconds["bf16"] * 1e6 for row in rows],
-        "o",
-        markersize=3.5,
-        color=COLOURS[3],
-        label="measured",
-    )
+    across, up = [row.rows for row in rows], [row.seconds["bf16"] * 1e6 for row in rows]
+    ax.plot(across, up, "o", markersize=3.5, color=COLOURS[3], label="measured")
     ax.set(xlabel="Rows M", ylabel="Time (µs)", ylim=(0, None))
     ax.legend(frameon=False, fontsize=8)
-    return attach(
-        ax,
-        [
-            {
-                "Rows": row.rows,
-                "Measured (us)": round(row.seconds["bf16"] * 1e6, 1),
-                **_beside(row.rows, predicted, at),
-            }
-            for row in rows
-        ],
-    )
-
-
-def _beside(
-    rows: int, predicted: Mapping[str, Sequence[float]], at: Sequence[int]
-) -> dict[str, float]:
-    """Return the predictions for so many rows, where there are some."""
-    if rows not in at:
-        return {}
-    place = list(at).index(rows)
-    return {f"{name} (us)": round(each[place] * 1e6, 1) for name, each in predicted.items()}
+    shown = []
+    for m, time in zip(across, up, strict=True):
+        place = list(at).index(m) if m in at else None  # there may be no prediction
+        beside = {} if place is None else {name: row[place] for name, row in predicted.items()}
+        known = {f"{name} (us)": round(each * 1e6, 1) for name, each in beside.items()}
+        shown.append({"Rows": m, "Measured (us)": round(time, 1), **known})
+    return attach(ax, shown)
 
 
 def plot_format_map(
@@ -149,9 +129,8 @@ def plot_format_map(
         ax.plot(each.rows, each.outputs, "o", ms=3.6, mfc=face, mec="#1f2730", mew=0.7)
     for said, (m, side) in (layers or {}).items():
         ax.plot(m, side, "*", ms=9, mfc="#1f2730", mec="#1f2730")
-        ax.annotate(said, (m, side), xytext=(6, -3), textcoords="offset points", fontsize=8,
-                    color="#1f2730")  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="Rows M", ylabel="Weights N = K")
+        note(ax, said, (m, side), (6, -3), fontsize=8, color="#1f2730")
+    ax.set(xlabel="Rows M", ylabel="Weights N = K")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.margins(0.03)

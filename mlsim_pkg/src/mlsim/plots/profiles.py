@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlsim.equations import roofline
-from mlsim.equations.roofline import attainable_flops, ridge_point
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.plots.drawing import attach, axes_for, style
@@ -195,20 +195,24 @@ _SMALLEST, _LARGEST = 5.0, 22.0
 _CLASSES = {"memory-bound": "m", "compute-bound": "c", "far below the roof": "f"}
 
 
+@dataclass(frozen=True)
 class _Scale:
-    """Logarithmic axes."""
+    """Logarithmic axes: the least and the largest of each."""
 
-    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
-        self.x = math.log10(min(xs)), math.log10(max(xs))
-        self.y = math.log10(min(ys)), math.log10(max(ys))
+    xs: tuple[float, float]
+    ys: tuple[float, float]
 
     def across(self, value: float) -> float:
-        low, high = self.x
-        return _LEFT + (math.log10(value) - low) / (high - low) * (_WIDE - _LEFT - _RIGHT)
+        return _LEFT + _part(value, self.xs) * (_WIDE - _LEFT - _RIGHT)
 
     def up(self, value: float) -> float:
-        low, high = self.y
-        return _HIGH - _BOTTOM - (math.log10(value) - low) / (high - low) * (_HIGH - _TOP - _BOTTOM)
+        return _HIGH - _BOTTOM - _part(value, self.ys) * (_HIGH - _TOP - _BOTTOM)
+
+
+def _part(value: float, ends: tuple[float, float]) -> float:
+    """Return how far a number is from the least to the largest."""
+    low, high = map(math.log10, ends)
+    return (math.log10(value) - low) / (high - low)
 
 
 def roofline_svg(
@@ -219,20 +223,24 @@ def roofline_svg(
     ridge = float(roofline.ridge_point(peak, bandwidth))
     low = min([ridge / 300, *(each.intensity / 3 for each in points)])
     high = max([ridge * 10, *(each.intensity * 3 for each in points)])
-    slowest = min(
-        [
-            float(roofline.attainable_flops(low, bandwidth, peak)),
-            *(each.rate / 3 for each in points),
-        ]
-    )
-    scale = _Scale([low, high], [slowest, 3 * max([peak, *(each.rate for each in points)])])
-    parts = [*_grid(scale), *_roof(scale, low, high, peak=peak, bandwidth=bandwidth)]
+    rates = [each.rate for each in points]
+    left = float(roofline.attainable_flops(low, bandwidth, peak))
+    slowest = min([left, *(each / 3 for each in rates)])
+    scale = _Scale((low, high), (slowest, 3 * max([peak, *rates])))
+    start = low * 3
+    rate = float(roofline.attainable_flops(start, bandwidth, peak))
+    parts = [
+        *_grid(scale),
+        _line(scale, [(low, left), (ridge, peak), (high, peak)], "roof"),
+        _words(scale.across(ridge) + 6, scale.up(peak) - 8, f"peak {text(peak, 'FLOP/s')}"),
+        _words(scale.across(start) + 12, scale.up(rate) + 4, text(bandwidth, "B/s")),
+    ]
     for name, rate in ceilings.items():
-        if math.log10(rate) > scale.y[0]:
-            parts += _line(scale, [(rate / bandwidth, rate), (high, rate)], "ceiling")
+        if rate > slowest:
+            parts.append(_line(scale, [(rate / bandwidth, rate), (high, rate)], "ceiling"))
             parts.append(_words(_WIDE - _RIGHT - 4, scale.up(rate) - 4, name, "end"))
     for number, point in enumerate(points, start=1):
-        parts += _point(scale, number, point)
+        parts.append(_point(scale, number, point))
     said = (
         f"Roofline of {device.name} with {len(points)} measured points; the table below lists them."
     )
@@ -246,55 +254,41 @@ def _words(x: float, y: float, said: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(said)}</text>'
 
 
-def _line(scale: _Scale, points: Sequence[tuple[float, float]], kind: str) -> list[str]:
+def _line(scale: _Scale, points: Sequence[tuple[float, float]], kind: str) -> str:
     places = " ".join(f"{scale.across(x):.1f},{scale.up(y):.1f}" for x, y in points)
-    return [f'<polyline class="{kind}" points="{places}"/>']
+    return f'<polyline class="{kind}" points="{places}"/>'
 
 
 def _grid(scale: _Scale) -> list[str]:
-    parts = []
-    for power in range(math.ceil(scale.x[0]), math.floor(scale.x[1]) + 1):
-        x = scale.across(10.0**power)
-        parts.append(
-            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HIGH - _BOTTOM}"/>'
-        )
-        parts.append(_words(x, _HIGH - _BOTTOM + 18, f"{10.0**power:g}", "middle"))
-    for power in range(math.ceil(scale.y[0]), math.floor(scale.y[1]) + 1):
-        y = scale.up(10.0**power)
-        parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{_WIDE - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        )
-        parts.append(_words(_LEFT - 6, y + 4, text(10.0**power, "FLOP/s", 3), "end"))
-    middle = (_LEFT + _WIDE - _RIGHT) / 2
-    parts.append(_words(middle, _HIGH - 12, "Arithmetic intensity (FLOP/byte)", "middle"))
-    return parts
+    right, bottom, parts = _WIDE - _RIGHT, _HIGH - _BOTTOM, []
+    for power in _powers(scale.xs):
+        x = scale.across(power)
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>')
+        parts.append(_words(x, bottom + 18, f"{power:g}", "middle"))
+    for power in _powers(scale.ys):
+        y = scale.up(power)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_words(_LEFT - 6, y + 4, text(power, "FLOP/s", 3), "end"))
+    middle = (_LEFT + right) / 2
+    return [*parts, _words(middle, _HIGH - 12, "Arithmetic intensity (FLOP/byte)", "middle")]
 
 
-def _roof(scale: _Scale, low: float, high: float, *, peak: float, bandwidth: float) -> list[str]:
-    ridge = float(roofline.ridge_point(peak, bandwidth))
-    left = float(roofline.attainable_flops(low, bandwidth, peak))
-    parts = _line(scale, [(low, left), (ridge, peak), (high, peak)], "roof")
-    parts.append(
-        _words(scale.across(ridge) + 6, scale.up(peak) - 8, f"peak {text(peak, 'FLOP/s')}")
-    )
-    start = low * 3
-    rate = float(roofline.attainable_flops(start, bandwidth, peak))
-    parts.append(_words(scale.across(start) + 12, scale.up(rate) + 4, text(bandwidth, "B/s")))
-    return parts
+def _powers(ends: tuple[float, float]) -> list[float]:
+    """Return the powers of ten between two numbers."""
+    low, high = map(math.log10, ends)
+    return [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
 
 
-def _point(scale: _Scale, number: int, point: Point) -> list[str]:
+def _point(scale: _Scale, number: int, point: Point) -> str:
     x, y = scale.across(point.intensity), scale.up(point.rate)
     radius = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(point.time_share)
     kind = _CLASSES.get(point.finding.region, "u")
     said = f"{number}: {point.finding.kernel.short}, {point.level}, {point.finding.region}"
-    return [
-        (
-            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
-            f"<title>{escape(said)}</title></circle>"
-        ),
-        f'<text class="number" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{number}</text>',
-    ]
+    return (
+        f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
+        f"<title>{escape(said)}</title></circle>"
+        f'<text class="number" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{number}</text>'
+    )
 
 
 _CHAIN, _REST = "#D55E00", "#56B4E9"
@@ -321,13 +315,11 @@ def plot_tasks(tasks: Sequence[Task], *, ax: Axes | None = None) -> tuple[Figure
     names = list(dict.fromkeys(task.lane for task in tasks))
     ax = axes_for(ax, 4.2, 0.8 + 0.5 * len(names))
     for task in tasks:
-        on = task.name in chain
-        ax.barh(
-            names.index(task.lane), task.seconds, left=task.start or 0.0, height=0.6,
-            color=_CHAIN if on else _REST, hatch="//" if on else "", edgecolor="white",
-        )  # fmt: skip
-        middle = (task.start or 0.0) + task.seconds / 2
-        ax.text(middle, names.index(task.lane) - 0.42, task.name, ha="center", fontsize=8)
+        color, hatch = (_CHAIN, "//") if task.name in chain else (_REST, "")
+        place, begins = names.index(task.lane), task.start or 0.0
+        ax.barh(place, task.seconds, 0.6, left=begins, color=color, hatch=hatch, edgecolor="white")
+        middle = begins + task.seconds / 2
+        ax.text(middle, place - 0.42, task.name, ha="center", fontsize=8)
     ax.set_yticks(range(len(names)), names)
     ax.set(xlabel="Time (s)", ylim=(len(names) - 0.5, -0.75))
     rows: list[dict[str, str | float]] = [
@@ -364,12 +356,12 @@ def plot_regions(
     'log'
     """
     ax = axes_for(ax, 4.2, 3.2)
-    ridge = float(ridge_point(peak, bandwidth))
+    ridge = float(roofline.ridge_point(peak, bandwidth))
     given = points or {}
     left = min([ridge / 100, *(x / 3 for x, _ in given.values())])
     right = max([ridge * 100, *(x * 3 for x, _ in given.values())])
     across = [left, ridge, right]
-    roof = [float(attainable_flops(x, bandwidth, peak)) for x in across]
+    roof = [float(roofline.attainable_flops(x, bandwidth, peak)) for x in across]
     low = min([roof[0] / 30, *(y / 3 for _, y in given.values())])
     ax.fill_between(across, [_NEAR * y for y in roof], roof, color=_REST, alpha=0.35, linewidth=0)
     ax.plot(across, roof, color="black")
@@ -398,7 +390,7 @@ def plot_regions(
             "Point": name,
             "Intensity (FLOP/byte)": x,
             "Rate (FLOP/s)": y,
-            "Roof (FLOP/s)": float(attainable_flops(x, bandwidth, peak)),
+            "Roof (FLOP/s)": float(roofline.attainable_flops(x, bandwidth, peak)),
         }
         for name, (x, y) in given.items()
     ]

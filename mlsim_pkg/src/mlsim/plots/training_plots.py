@@ -73,14 +73,8 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
     heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in MEMORY}
     ax = _stacked(runs, heights, MEMORY, ax)
     usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
-    places = range(len(usable))
-    ax.hlines(
-        usable,
-        [x - 0.45 for x in places],
-        [x + 0.45 for x in places],
-        color="black",
-        label="may be used",
-    )
+    lefts, rights = ([at + side for at in range(len(usable))] for side in (-0.45, 0.45))
+    ax.hlines(usable, lefts, rights, color="black", label="may be used")
     legend_above(ax)
     ax.set_ylabel("GB on each device")
     columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
@@ -113,22 +107,20 @@ def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[F
     ax.set(xlabel="Time, in forward passes of a stage")
     ax.set_yticks(range(stages), [f"stage {stage + 1}" for stage in range(stages)])
     ax.invert_yaxis()
-    return attach(ax, _passes(passes))
-
-
-def _passes(started: Mapping[tuple[int, str, int], int]) -> list[dict[str, Any]]:
-    """Return a schedule as numbers, in forward passes of a stage."""
     words = {"F": "forward", "B": "backward"}
-    return [
-        {
-            "Stage": stage + 1,
-            "Pass": words[which],
-            "Micro-batch": index + 1,
-            "Start": start,
-            "End": start + _LONG[which],
-        }
-        for (stage, which, index), start in sorted(started.items(), key=lambda item: item[1])
-    ]
+    return attach(
+        ax,
+        [
+            {
+                "Stage": stage + 1,
+                "Pass": words[which],
+                "Micro-batch": index + 1,
+                "Start": start,
+                "End": start + _LONG[which],
+            }
+            for (stage, which, index), start in sorted(passes.items(), key=lambda item: item[1])
+        ],
+    )
 
 
 def schedule(stages: int, count: int) -> dict[tuple[int, str, int], int]:

@@ -93,6 +93,11 @@ class Figure:
     unit_used: str = ""
 
     @property
+    def one_way(self) -> float:
+        """The rate of a link in one direction: makers add up both."""
+        return self.si / 2 if self.direction == "both ways" else self.si
+
+    @property
     def quantity(self) -> Quantity:
         """The figure as printed: a value with unit, name and source."""
         return self.of("")
@@ -209,7 +214,11 @@ class DataFile:
     ) -> dict[str, str]:
         """Return texts that must be there, by name: of a table, or of the file itself."""
         where = self.data if table is None else table
-        return {name: self.need(where, name, str, *keys) for name in names}
+        found = {name: self.need(where, name, str, *keys) for name in names}
+        for name, text in found.items():
+            if not text:
+                raise self.error(f"{name} must be text, not empty.", *keys, name)
+        return found
 
     def one_of(self, key: str, allowed: Collection[str]) -> None:
         """Refuse a text of the file that is none of those allowed.
@@ -221,9 +230,8 @@ class DataFile:
         """
         value = self.need(self.data, key, str)
         if value not in allowed:
-            near = nearest(value, allowed)
-            words = f"{key} must be one of {', '.join(allowed)}, not {value!r}.{near}"
-            raise self.error(words, key)
+            words = f"{key} must be one of {', '.join(allowed)}, not {value!r}."
+            raise self.error(words + nearest(value, allowed), key)
 
     @contextmanager
     def at(self, *keys: str) -> Iterator[None]:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log
-from statistics import median
 
 from mlsim.equations import kernels as physics
 from mlsim.equations.calibration import calibrated_network_time
@@ -25,6 +24,7 @@ from mlsim.hardware.kernel_constants import (
     has_own,
     kernel_series,
     measured_devices,
+    middle,
     relatives,
 )
 from mlsim.hardware.kernel_times import ALL_CHANNELS, exchanged_time
@@ -147,7 +147,7 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
         link_fraction=1 / (per_byte * bandwidth),
         link_latency=latency,
         link_bandwidth=bandwidth,
-        origins=_origins(system, members, rows),
+        origins=_origins("measured", _of_rows(system, members, rows)),
         devices=rows[0].devices,
         rows=rows,
         kin=Relatives("own", (system.device.key,)),
@@ -214,12 +214,8 @@ def exchange_constants(
     """
     kind, path = _KINDS.get(operator, _KINDS["stage to stage"])
     kind = kind if graph else "exchange"
-    joined = [name for name in _LINKS if _as_fast(system, name)]
-    pcie = joined[:1] == ["pcie"]
-    measured = [key for key in measured_devices(kind) if (key in OVER_PCIE) == pcie]
-    kin = relatives(system.device.key, measured, LIBRARY, what="links") if joined else None
-    several = [kernel_series(key, kind, path) for key in kin.keys] if kin else []
-    if kin is None or not several:
+    kin = _kin(system, kind, [name for name in _LINKS if _as_fast(system, name)])
+    if kin is None:
         line = link_calibration(system, group)
         return ExchangeConstants(
             line.link_fraction,
@@ -227,11 +223,12 @@ def exchange_constants(
             origin=line.origins["link_latency"],
             kin=line.kin,
         )
-    middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
-    words = several[0].words if len(several) == 1 else f"{len(several)} devices; {SOURCE}"
+    constants = middle(kin, kind, path)
+    first = kernel_series(kin.keys[0], kind, path).words
+    words = first if len(kin.keys) == 1 else f"{len(kin.keys)} devices; {SOURCE}"
     return ExchangeConstants(
-        **middle,
-        direct_mark=float("direct_fraction" in middle),
+        **constants,
+        direct_mark=float("direct_fraction" in constants),
         origin=f"fitted to {path} kernels: {words}{kin.words}",
         kin=kin,
     )
@@ -255,21 +252,6 @@ def exchange_or_roofline(
         why = str(error).partition(". ")[0].removeprefix("estimate='calibrated' ")
         words = f"roofline: the full rate of the link, and no start, since the estimate {why}"
         return ExchangeConstants(1.0, 0.0, origin=words, kin=Relatives(NOBODY, ()))
-
-
-def measured_all_reduces(system: System, members: int) -> tuple[AllReduceRow, ...]:
-    """Return published all-reduces of a system's devices and link; none if there are none.
-
-    Of the numbers of devices that were measured, those nearest to the members.
-
-    >>> from mlsim import Systems
-    >>> {row.devices for row in measured_all_reduces(Systems.HGX_A100, 8)}
-    {8}
-    """
-    try:
-        return _rows(system, members)
-    except NotMeasuredError:
-        return ()
 
 
 def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
@@ -304,19 +286,15 @@ def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
 def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibration | None:
     """Return a line through the atlas's times, of the nearest devices with such a link."""
     links = [name for name in _LINKS if _joined_by(system, name)]
-    if not links or members > _BEYOND * _MOST:
+    kin = _kin(system, "exchange", links)
+    if kin is None or members > _BEYOND * _MOST:
         return None
-    pcie = links[0] == "pcie"
-    measured = [key for key in measured_devices("exchange") if (key in OVER_PCIE) == pcie]
-    kin = relatives(system.device.key, measured, LIBRARY, what="links")
-    if kin is None:
-        return None
-    several = [kernel_series(key, "exchange", "all_reduce") for key in kin.keys]
-    middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
+    constants = middle(kin, "exchange", "all_reduce")
     sent = [2 * (members - 1) / members * size for size in _MESSAGES]
-    times = [float(exchanged_time(float(members), each, bandwidth, middle)) for each in sent]
+    times = [float(exchanged_time(float(members), each, bandwidth, constants)) for each in sent]
     latency, per_byte = _line(sent, times, 1 / bandwidth)
-    own = f"; {several[0].words}" if len(several) == 1 else ""
+    first = kernel_series(kin.keys[0], "exchange", "all_reduce").words
+    own = f"; {first}" if len(kin.keys) == 1 else ""
     words = (
         f"a line through the atlas's times of all-reduces among {members}, "
         f"{text(_MESSAGES[0], 'B')} to {text(_MESSAGES[-1], 'B')}, least squares of the relative "
@@ -326,14 +304,18 @@ def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibrati
         link_fraction=1 / (per_byte * bandwidth),
         link_latency=latency,
         link_bandwidth=bandwidth,
-        origins={
-            "link_fraction": f"fitted: its slope, at most the link's rate: {words}",
-            "link_latency": f"fitted: where it starts: {words}",
-        },
+        origins=_origins("fitted", words),
         devices=members,
         rows=(),
         kin=kin,
     )
+
+
+def _kin(system: System, kind: str, joined: list[str]) -> Relatives | None:
+    """Return the nearest devices whose exchanges were measured over such a link, if any."""
+    pcie = joined[:1] == ["pcie"]
+    measured = [key for key in measured_devices(kind) if (key in OVER_PCIE) == pcie]
+    return relatives(system.device.key, measured, LIBRARY, what="links") if joined else None
 
 
 def _joined_by(system: System, link: str) -> bool:
@@ -346,7 +328,7 @@ def _as_fast(system: System, link: str) -> bool:
     figure = system.device.figures.get(f"links.{link}")
     if figure is None:
         return False
-    rate = figure.si / 2 if figure.direction == "both ways" else figure.si
+    rate = figure.one_way
     return abs(system.device_bandwidth_si / rate - 1) < _SAME_RATE
 
 
@@ -372,21 +354,25 @@ def _line(sizes: list[float], times: list[float], fastest: float) -> tuple[float
     return start, per_byte
 
 
-def _origins(system: System, members: int, rows: tuple[AllReduceRow, ...]) -> dict[str, str]:
+def _origins(how: str, line: str) -> dict[str, str]:
     """Say in words where both numbers come from."""
+    return {
+        "link_fraction": f"{how}: its slope, at most the link's rate: {line}",
+        "link_latency": f"{how}: where it starts: {line}",
+    }
+
+
+def _of_rows(system: System, members: int, rows: tuple[AllReduceRow, ...]) -> str:
+    """Say through which published rows a line lies."""
     sizes = sorted(row.message_bytes for row in rows)
     count = rows[0].devices
     assumed = "" if count == members else f", assumed for {members}"
     sources = ", ".join(dict.fromkeys(row.source for row in rows))
-    words = (
+    return (
         f"a line through {len(rows)} all-reduces of {count} x {system.device.name} over "
         f"{rows[0].link}, {text(sizes[0], 'B')} to {text(sizes[-1], 'B')}, least squares of the "
         f"relative error{assumed}; {sources}"
     )
-    return {
-        "link_fraction": f"measured: its slope, at most the link's rate: {words}",
-        "link_latency": f"measured: where it starts: {words}",
-    }
 
 
 # What it costs that a factor differs from 1: a part of the square of one row's error.
@@ -463,7 +449,7 @@ def _publication(rows: list[AllReduceRow], members: int) -> Publication:
     first = rows[0]
     constants = kernel_series(first.device, "exchange", "all_reduce").values
     figure = device_with(first.device).figures[f"links.{first.link}"]
-    rate = figure.si / 2 if figure.direction == "both ways" else figure.si
+    rate = figure.one_way
     parts = [_parts(constants, rate, row.devices, row.message_bytes) for row in rows]
     of_starts, of_bytes = _fitted(parts, [row.seconds for row in rows])
     # Whoever sent few bytes only says nothing of many, and the other way round.

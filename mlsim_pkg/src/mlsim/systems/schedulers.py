@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -166,27 +166,18 @@ def scheduler(name: str | Scheduler) -> Scheduler:
     raise unknown_name("scheduler", name, schedulers())
 
 
+# What is set for a run, and not by a file; the types of all others.
+_OF_RUNS = ("poll_steps", "wait_steps", "wait_share", "own", "limited")
+_TYPES = {"str": str, "bool": bool, "int": int}
 _KINDS = {
-    "key": str,
-    "name": str,
-    "mixed": bool,
-    "reserves_output": bool,
-    "running_limit": int,
-    "tokens_per_step": int,
-    "block_tokens": int,
-    "software": str,
-    "steps_ahead": int,
-    "source": str,
-    "where": str,
+    each.name: _TYPES[str(each.type)] for each in fields(Scheduler) if each.name not in _OF_RUNS
 }
 
 
 def _read(path: Path) -> Scheduler:
     file = records.load(path)
     file.only(file.data, (*_KINDS, "quote", "read", "note", "limits", "large"))
-    values: dict[str, Any] = {
-        name: file.need(file.data, name, kind) for name, kind in _KINDS.items()
-    }
+    values = {name: file.need(file.data, name, kind) for name, kind in _KINDS.items()}
     for name in (*_LIMITS, "block_tokens"):
         if values[name] < 1:
             raise file.error(f"{name} must be 1 or more, not {values[name]}.", name)

@@ -205,9 +205,7 @@ class System(Suggesting):
     @property
     def device_bandwidth_si(self) -> float:
         """What one device sends to all others together, one way, in B/s."""
-        figure = self.figures["link.bandwidth"]
-        # Makers add up both directions; a device sends in one.
-        return figure.si / 2 if figure.direction == "both ways" else figure.si
+        return self.figure.one_way
 
     def link_bandwidth(self, group: int) -> float:
         """Return what a device sends to a group of this many devices, one way, in B/s.
@@ -391,8 +389,7 @@ class Cluster(Suggesting):
     @property
     def fabric_bandwidth(self) -> float:
         """What one device sends to other nodes, one way, in B/s."""
-        figure = self.figures["link.bandwidth"]
-        return figure.si / 2 if figure.direction == "both ways" else figure.si
+        return self.figure.one_way
 
     @property
     def figure(self) -> Figure:

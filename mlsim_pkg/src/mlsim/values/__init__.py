@@ -23,7 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.errors import InvalidValueError, UnitError
-from mlsim.units import DEFINITIONS, MEMORY, factor, known_factor, scale_for
+from mlsim.units import MEMORY, definitions, factor, known_factor, scale_for
 from mlsim.values.origins import Computed, Origin, literal
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def registry() -> UnitRegistry[Any]:
     """Return the registry, made on the first call (which imports Pint)."""
     from mlsim.values.kinds import make_registry
 
-    made = make_registry(DEFINITIONS.strip().splitlines())
+    made = make_registry(definitions())
     KINDS.update((made.Quantity, made.Quantity._plain))
     return cast("UnitRegistry[Any]", made)
 
@@ -201,5 +201,5 @@ def _of_text(words: str) -> Quantity:
     except Exception as error:  # Pint's, of a unit that it does not know or can't read
         raise UnitError(
             f"unknown unit {unit.strip()!r} in {words!r}; known are s, ms, B, GB, GiB, GB/s, FLOP, "
-            "TFLOP/s, W, J, kWh, USD/h, token/s and more: mlsim.units.DEFINITIONS has all."
+            "TFLOP/s, W, J, kWh, USD/h, token/s and more: mlsim.units.definitions() has all."
         ) from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -13,7 +11,7 @@ from typing import Any
 from mlsim.errors import DataFileError, UnknownNameError, unknown_name
 from mlsim.hardware import Device
 from mlsim.infrastructure import CloudRegion, DataCentre, Grid
-from mlsim.records import Figure
+from mlsim.records import Figure, load
 from mlsim.records.references import Reference, reference, references
 from mlsim.systems import Cluster, System
 from mlsim.units import held, text
@@ -338,24 +336,13 @@ class Difference:
         """The fields that differ, if it was changed."""
         if self.old is None or self.new is None:
             return ()
-        names = dict.fromkeys((*self.old, *self.new))
+        names = {**self.old, **self.new}
         return tuple(name for name in names if self.old.get(name) != self.new.get(name))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the difference as plain data."""
-        entries = {"old": self.old, "new": self.new}
-        return {
-            "record": self.record,
-            "entry": self.entry,
-            "kind": self.kind,
-            "fields": list(self.fields),
-            # With dates as text, as JSON has them.
-            **{
-                when: entry
-                and {n: str(v) if isinstance(v, datetime.date) else v for n, v in entry.items()}
-                for when, entry in entries.items()
-            },
-        }
+        names = ("record", "entry", "kind", "old", "new")
+        return {name: getattr(self, name) for name in names} | {"fields": list(self.fields)}
 
     def __str__(self) -> str:
         head = f"{_SIGNS[self.kind]} {self.entry}:"
@@ -410,10 +397,7 @@ def _records(folder: Path) -> dict[str, dict[str, Entry]]:
         raise DataFileError(f"{folder}: there are no data files (*.toml) in this folder.")
     found: dict[str, dict[str, Entry]] = {}
     for path in paths:
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise DataFileError(f"{path}: can't be read: {error}.") from error
+        data = load(path).data
         # A file without a key, such as one of many grids, is identified by its name.
         # What the folder itself is called doesn't count: it may be a copy.
         place = path.parent.name if path.parent != folder else "data"

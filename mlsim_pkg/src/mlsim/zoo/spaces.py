@@ -14,7 +14,6 @@ A layer's code is imported when the first of its files is read.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -31,7 +30,7 @@ from mlsim.errors import (
     closest,
     unknown_name,
 )
-from mlsim.records import DATA
+from mlsim.records import DATA, DataFile, load
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
@@ -202,36 +201,26 @@ def aliases(path: Path = FILE) -> Mapping[str, Mapping[str, Alias]]:
     >>> aliases()["models"]["olmo17b"].key
     'OLMo_7B'
     """
-    try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataFileError(f"{path}: {error}.") from None
-    unknown = sorted(read.keys() - set(GROUPS))
-    if unknown:
-        raise DataFileError(f"{path}: no group is called {unknown[0]!r}. {', '.join(GROUPS)} are.")
-    return {group: _group(path, group, read.get(group, {})) for group in GROUPS}
+    file = load(path)
+    file.only(file.data, GROUPS)
+    return {group: _group(file, group, file.data.get(group, {})) for group in GROUPS}
 
 
-def _group(path: Path, group: str, entries: Mapping[str, Any]) -> dict[str, Alias]:
+def _group(file: DataFile, group: str, entries: Mapping[str, Any]) -> dict[str, Alias]:
     found: dict[str, Alias] = {}
     spelled: dict[str, str] = {}
     for name, entry in entries.items():
         if plain(name) in found:
-            raise DataFileError(
-                f"{path}: {group} has {name!r} twice, first as {spelled[plain(name)]!r}: "
-                "keep one of them."
-            )
-        found[plain(name)], spelled[plain(name)] = _alias(path, name, entry), name
+            first = spelled[plain(name)]
+            words = f"{group} has {name!r} twice, first as {first!r}: keep one of them."
+            raise file.error(words, group, f'"{name}"')
+        fields = {"key": entry} if isinstance(entry, str) else entry
+        texts = isinstance(fields, dict) and all(isinstance(each, str) for each in fields.values())
+        if not texts or not {"key"} <= fields.keys() <= {"key", "note"}:
+            words = f"{name!r} must be a name, or a table with a key and a note."
+            raise file.error(words, group, f'"{name}"')
+        found[plain(name)], spelled[plain(name)] = Alias(**fields), name
     return found
-
-
-def _alias(path: Path, name: str, entry: Any) -> Alias:
-    if isinstance(entry, str):
-        return Alias(entry)
-    texts = isinstance(entry, dict) and all(isinstance(each, str) for each in entry.values())
-    if not texts or not {"key"} <= entry.keys() <= {"key", "note"}:
-        raise DataFileError(f"{path}: {name!r} must be a name, or a table with a key and a note.")
-    return Alias(**entry)
 
 
 def find(group: str, name: str) -> Alias | None:
@@ -411,8 +400,6 @@ class Namespace:
         return plain(name) in self._spelled or self._alias(name) is not None
 
     def _alias(self, name: str) -> Alias | None:
-        # Names of ours, which most are, need no file of aliases.
-
         return find(self._group, name)
 
     def knows(self, name: str) -> bool:

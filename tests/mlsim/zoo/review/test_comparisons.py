@@ -68,9 +68,9 @@ def test_what_is_wrong_in_a_table_is_refused_with_its_line(monkeypatch, tmp_path
         with pytest.raises(DataFileError, match=re.escape(f"epoch.csv{words}")):
             table("epoch").compare()
     for text, words in {
-        "[mine]\ntitel = 'x'": r"\[mine\] titel is unknown. Did you mean 'title'",
-        "[mine]\ntitle = 3": r"\[mine\] needs title, a str",
-        "[mine]\ntitle = 'x'": r"\[mine\] needs source",
+        "[mine]\ntitel = 'x'": ":2: unknown key 'titel'. Did you mean 'title'",
+        "[mine]\ntitle = 3": ":2: mine.title must be text in quotes, not 3",
+        "[mine]\ntitle = 'x'": ":1: mine.source is missing",
     }.items():
         (tmp_path / "tables.toml").write_text(text, encoding="utf-8")
         with pytest.raises(DataFileError, match=words):

@@ -9,7 +9,6 @@ row; a test sees to it that none is missing and that none is left over.
 from __future__ import annotations
 
 import datetime
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from mlsim.errors import DataFileError, nearest, unknown_name
 from mlsim.hardware import Device
-from mlsim.records import DATA, Figure
+from mlsim.records import DATA, DataFile, Figure, load
 from mlsim.records.tables import rows
 from mlsim.units import text
 from mlsim.zoo.spaces import Hardware
@@ -119,9 +118,8 @@ def tables(folder: Path = FOLDER) -> dict[str, OpenTable]:
     DataFileError
         If one lacks a field, or has one that is unknown.
     """
-    path = folder / "tables.toml"
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {key: _table(path, key, fields) for key, fields in data.items()}
+    file = load(folder / "tables.toml")
+    return {key: _table(file, key, fields) for key, fields in file.data.items()}
 
 
 def table(key: str) -> OpenTable:
@@ -137,14 +135,10 @@ def table(key: str) -> OpenTable:
     return tables()[key]
 
 
-def _table(path: Path, key: str, fields: dict[str, Any]) -> OpenTable:
-    allowed = (*_FIELDS, *_OPTIONAL)
-    for name in fields:
-        if name not in allowed:
-            raise DataFileError(f"{path}: [{key}] {name} is unknown.{nearest(name, allowed)}")
+def _table(file: DataFile, key: str, fields: dict[str, Any]) -> OpenTable:
+    file.only(fields, (*_FIELDS, *_OPTIONAL), key)
     for name, kind in _FIELDS.items():
-        if not isinstance(fields.get(name), kind):
-            raise DataFileError(f"{path}: [{key}] needs {name}, a {kind.__name__}.")
+        file.need(fields, name, kind, key)
     reasons: dict[tuple[str, str], str] = {}
     fields = dict(fields)
     for each in fields.pop("reasons", []):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
 from mlsim.infrastructure.accounts import load_embodied, load_operator
 from mlsim.infrastructure.places import load_data_centre
 from mlsim.systems import Cluster, System
-from mlsim.systems.system import load_cluster, load_system
 from mlsim.units import text
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
+from mlsim.zoo import spaces
 from mlsim.zoo.review.rules import MODEL_CHECKS, Record, checks_of, rule
-from mlsim.zoo.spaces import Hardware, Systems, twin
+from mlsim.zoo.spaces import Hardware, twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,11 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        remarks = [
-            {"level": each.level, "line": each.line, "message": each.message}
-            for each in self.remarks
-        ]
         return {
             "file": str(self.path),
             "is": self.title,
             "errors": self.errors,
-            "remarks": remarks,
+            "remarks": [asdict(each) for each in self.remarks],
         }
 
     def __str__(self) -> str:
@@ -126,21 +123,9 @@ def _read(path: Path) -> tuple[Record, records.DataFile | None]:
 
         return load_config(path), None
     file = records.load(path)
-    if _has(file, "compute", "memory", "vendor"):
-        return load_device(path), file
-    # Embodied carbon names its device too.
-    if _has(file, "carbon", "lifetime", "utilisation"):
-        return load_embodied(path, Hardware.keys()), file
-    if _has(file, "node", "nodes"):
-        return load_cluster(path, Systems.find), file
-    if _has(file, "device", "devices", "link"):
-        return load_system(path, Hardware.find), file
-    if _has(file, "layers", "transformer", "input"):
-        return load_model(path), file
-    if _has(file, "scope", "pue"):
-        return load_data_centre(path), file
-    if _has(file, "electricity", "scope2_location", "scope2_market"):
-        return load_operator(path), file
+    for keys, read in _READERS.items():
+        if file.data.keys() & set(keys.split()):
+            return read(path), file
     raise DataFileError(
         f"{path}:1: this is no device ([compute.fp16], [memory.bandwidth], ...), no system "
         "(device = ..., [link.bandwidth]), no cluster (node = ...), no model ([[layers]] or "
@@ -149,28 +134,37 @@ def _read(path: Path) -> tuple[Record, records.DataFile | None]:
     )
 
 
-def _has(file: records.DataFile, *keys: str) -> bool:
-    return any(key in file.data for key in keys)
+# What reads a file that has one of these keys; embodied carbon names its device too.
+_READERS: dict[str, Callable[[Path], Any]] = {
+    "compute memory vendor": load_device,
+    "carbon lifetime utilisation": lambda path: load_embodied(path, Hardware.keys()),
+    "node nodes": spaces.load_cluster,
+    "device devices link": spaces.load_system,
+    "layers transformer input": load_model,
+    "scope pue": load_data_centre,
+    "electricity scope2_location scope2_market": load_operator,
+}
 
 
 def _title(record: Record) -> str:
     """Say what a record is, in one line."""
     figures = len(record.figures)
-    counted = f"{figures} figure{'' if figures == 1 else 's'}"
     head = f"{record.name} ({record.key})"
-    if isinstance(record, Device):
-        return f"device {head}, {record.vendor}, {record.form}; {counted}"
-    if isinstance(record, System):
-        return f"system {head}, {record.devices} x {record.device.name}; {counted}"
-    if isinstance(record, Cluster):
-        return f"cluster {head}, up to {record.nodes:,} x {record.node.name}; {counted}"
-    if isinstance(record, DataCentre):
-        return f"data center {head}, {record.scope}; {counted}"
-    if isinstance(record, CloudOperator):
-        return f"operator {head}; {counted}"
-    if isinstance(record, EmbodiedCarbon):
-        return f"embodied carbon {head}, {record.covers}; {counted}"
-    what = f"model {head}, {record.parameter_count:,} parameters"
-    if isinstance(record, Network):
-        what += f", {text(record.flop_count, 'FLOP')}/sample"
-    return f"{what}; {counted}"
+    match record:
+        case Device():
+            said = f"device {head}, {record.vendor}, {record.form}"
+        case System():
+            said = f"system {head}, {record.devices} x {record.device.name}"
+        case Cluster():
+            said = f"cluster {head}, up to {record.nodes:,} x {record.node.name}"
+        case DataCentre():
+            said = f"data center {head}, {record.scope}"
+        case CloudOperator():
+            said = f"operator {head}"
+        case EmbodiedCarbon():
+            said = f"embodied carbon {head}, {record.covers}"
+        case _:
+            said = f"model {head}, {record.parameter_count:,} parameters"
+            if isinstance(record, Network):
+                said += f", {text(record.flop_count, 'FLOP')}/sample"
+    return f"{said}; {figures} figure{'' if figures == 1 else 's'}"

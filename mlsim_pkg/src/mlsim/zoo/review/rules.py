@@ -224,20 +224,15 @@ def peers(device: Device) -> Iterator[Finding]:
         if figure is None or (_sram(device) and name.startswith("memory.")):
             continue
         found = [
-            _each_way(each.figures[name])
+            each.figures[name].one_way
             for each in alike
             if name in each.figures and not (_sram(each) and name.startswith("memory."))
         ]
         if len(found) < PEERS:
             few = f"{len(found)} of {group} within {YEARS} years in the zoo: not compared."
             yield Finding(name, few, error=False)
-        elif not min(found) / FACTOR <= _each_way(figure) <= FACTOR * max(found):
+        elif not min(found) / FACTOR <= figure.one_way <= FACTOR * max(found):
             yield Finding(name, _beyond(figure, found, base, group))
-
-
-def _each_way(figure: Figure) -> float:
-    """Return a link's rate in one direction, whichever way it is printed; else the value."""
-    return figure.si / 2 if figure.direction == "both ways" else figure.si
 
 
 def _near(each: Device, device: Device) -> bool:
@@ -250,16 +245,16 @@ def _near(each: Device, device: Device) -> bool:
 
 def _beyond(figure: Figure, found: Sequence[float], base: str, group: str) -> str:
     low, high = min(found), max(found)
-    value = _each_way(figure)
-    times = value / high if value > high else low / value
+    value = figure.one_way
+    times, what = value / high, "times the most"
+    if value <= high:
+        times, what = low / value, "times less than the least"
     shown = f"{times:,.0f}" if times >= 100 else f"{times:.3g}"
-    what = "the most" if value > high else "the least"
-    verb = "times" if value > high else "times less than"
     both = ", both ways," if figure.direction == "both ways" else ""
     one_way = " one way" if figure.direction else ""
     return (
-        f"{figure.text}{both} is {shown} {verb} {what} of {group} within {YEARS} years in the "
-        f"zoo, which have {text(low, base)} to {text(high, base)}{one_way}. Is the prefix right?"
+        f"{figure.text}{both} is {shown} {what} of {group} within {YEARS} years in the zoo, which "
+        f"have {text(low, base)} to {text(high, base)}{one_way}. Is the prefix right?"
     )
 
 
@@ -301,8 +296,7 @@ def published(model: Model) -> Iterator[Finding]:
 
 def counted_as_published(model: Model) -> int:
     """Return the parameters as the published count counts them."""
-    other = _COUNTED_OTHERWISE.get(model.key)
-    return other(model) if other else model.parameter_count
+    return _COUNTED_OTHERWISE.get(model.key, lambda _: model.parameter_count)(model)
 
 
 def _with_copies(model: Transformer) -> int:
@@ -362,44 +356,31 @@ def _tolerance(figure: Figure) -> float:
     """
     if figure.unit == "parameter":
         return 1.0
-    digits = f"{figure.value:.15g}"
-    whole, _, decimals = digits.partition(".")
+    whole, _, decimals = f"{figure.value:.15g}".partition(".")
     zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
     return float(figure.si / figure.value * 10.0 ** (zeros - len(decimals)))
 
 
 FIGURE_CHECKS: tuple[Check, ...] = (quotes, scales, provenance)
-DEVICE_CHECKS: tuple[Check, ...] = (
-    sparsity,
-    ridge_points,
-    widths,
-    memories,
-    listings,
-    links,
-    years,
-    peers,
-    idle_power,
-)
+DEVICE_CHECKS: tuple[Check, ...] = (sparsity, ridge_points, widths, memories, listings)
+DEVICE_CHECKS += (links, years, peers, idle_power)
 SYSTEM_CHECKS: tuple[Check, ...] = (joints, whole_power)
 MODEL_CHECKS: tuple[Check, ...] = (published,)
-_CHECKS: tuple[tuple[type, tuple[Check, ...]], ...] = (
-    (Device, DEVICE_CHECKS),
-    (System, SYSTEM_CHECKS),
-    (Cluster, (fabrics,)),
-    (DataCentre, (overheads,)),
-    (CloudOperator, (reported_emissions,)),
-    (EmbodiedCarbon, (manufacturing,)),
-    (Model, MODEL_CHECKS),
-)
+_CHECKS: dict[type, tuple[Check, ...]] = {
+    Device: DEVICE_CHECKS,
+    System: SYSTEM_CHECKS,
+    Cluster: (fabrics,),
+    DataCentre: (overheads,),
+    CloudOperator: (reported_emissions,),
+    EmbodiedCarbon: (manufacturing,),
+    Model: MODEL_CHECKS,
+}
 
 
 def checks_of(record: Record) -> tuple[Check, ...]:
     """Return the checks for a record: those of its figures, and those of its kind."""
-    return (
-        *FIGURE_CHECKS,
-        reread,
-        *next(each for kind, each in _CHECKS if isinstance(record, kind)),
-    )
+    own = next(each for kind, each in _CHECKS.items() if isinstance(record, kind))
+    return (*FIGURE_CHECKS, reread, *own)
 
 
 def rule(check: Check) -> str:

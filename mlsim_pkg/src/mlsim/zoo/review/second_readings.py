@@ -209,19 +209,6 @@ def _mentioned(words: str, base: str) -> list[float]:
 
 
 FOLDER = DATA / "readings"
-COLUMNS = (
-    "record",
-    "figure",
-    "value",
-    "unit",
-    "qualifier",
-    "source",
-    "found",
-    "place",
-    "quote",
-    "date",
-    "note",
-)
 # What a reader can find, and the two states of a figure that nobody found as it stands.
 FOUND = ("same", "differs", "not found")
 LAPSED, UNREAD = "lapsed", "unread"
@@ -271,6 +258,9 @@ class Reading:
         """Whether a figure still is what was read."""
         now = (figure.value, figure.unit, qualifier(figure), figure.source)
         return now == (self.value, self.unit, self.qualifier, self.source)
+
+
+COLUMNS = tuple(Reading.__dataclass_fields__)
 
 
 def qualifier(figure: Figure) -> str:
@@ -382,11 +372,10 @@ def state(key: str, figure: Figure, folder: Path = FOLDER) -> str:
     >>> state("Cloud.Nothing", Figure("power.tdp", 1, "W", 1, "W"))
     'unread'
     """
-    row = reading_of(key, figure, folder)
-    if row:
-        return row.found
     of_figure = _by_figure(folder).get((key, _name(key, figure)), ())
-    return LAPSED if any(row.found == "same" for row in of_figure) else UNREAD
+    fitting = next((row.found for row in of_figure if row.fits(figure)), UNREAD)
+    lapsed = fitting == UNREAD and any(row.found == "same" for row in of_figure)
+    return LAPSED if lapsed else fitting
 
 
 def reread(record: Recorded, folder: Path = FOLDER) -> Iterator[Finding]:
