@@ -123,11 +123,12 @@ def _row(name: str, *, kind: str, flag: str | None = None, **fields: Any) -> Par
     return Parameter(name=name, kind=kind, flag=called, **fields)
 
 
+@cache
 def parameter(name: str, door: str = "") -> Parameter:
     """Return the row of a parameter, of one door or of the first that takes it.
 
-    >>> parameter("tensor_parallel").short, parameter("price").quantity
-    ('tp', 'device_price')
+    >>> parameter("pipeline_parallel").short, parameter("price").quantity
+    ('pp', 'device_price')
     """
     rows = parameters()[name]
     return next((row for row in rows if door in row.doors), rows[0])
@@ -154,7 +155,7 @@ def check(name: str, value: Any, door: str = "") -> Any:
     UnitError
         If the unit of a quantity is missing or of another kind.
 
-    >>> check("tensor_parallel", 8), check("reserve", 0.1), check("restart_time", "10 min")
+    >>> check("pipeline_parallel", 8), check("reserve", 0.1), check("restart_time", "10 min")
     (8, 0.1, 600.0)
     """
     row = parameter(name, door)

@@ -10,7 +10,7 @@ from kept import FIXTURES
 from refusals import answered
 
 from mlsim import Engine, Hardware, Models, Systems
-from mlsim.engine.layouts import Search, listed, once, pools_of, sizes
+from mlsim.engine.layouts import Layouts, listed, once, pools_of, sizes
 from mlsim.engine.plan import _mattering, owned
 from mlsim.errors import MlsimError
 from mlsim.systems import PrefillPool
@@ -147,7 +147,7 @@ def test_what_a_claim_leaves_open_is_in_its_favor() -> None:
     assert (stated.prompt, stated.output, stated.batch) == (77, 88, 3)
 
 
-def named(search: Search, model: Any, most: int) -> list[tuple[int, ...]]:
+def named(search: Layouts, model: Any, most: int) -> list[tuple[int, ...]]:
     """Return layouts as tensor, pipeline, context, data and expert parallelism."""
     return [
         (each.tensor, each.pipeline, each.context, each.data, each.expert)
@@ -157,14 +157,14 @@ def named(search: Search, model: Any, most: int) -> list[tuple[int, ...]]:
 
 def test_layouts_that_a_plan_tries() -> None:
     """Powers of two as far as devices go; of experts also divided, spread, and shared by copies."""
-    dense = Search({}, None, [None], contexts=(1, 2), stages=(1, 3))  # type: ignore[arg-type]
+    dense = Layouts({}, None, [None], contexts=(1, 2), stages=(1, 3))  # type: ignore[arg-type]
     assert named(dense, Models.Llama3_8B, 8) == [
         *[(size, 1, 1, 1, 1) for size in (1, 2, 4, 8)],
         *[(size, 3, 1, 1, 1) for size in (1, 2)],
         *[(size, 1, 2, 1, 1) for size in (1, 2, 4)],
         (1, 3, 2, 1, 1),
     ]
-    experts = Search({}, None, [None])  # type: ignore[arg-type]
+    experts = Layouts({}, None, [None])  # type: ignore[arg-type]
     assert named(experts, Models.Mixtral_8x7B, 4) == [
         *((1, 1, 1, 1, 1), (1, 1, 1, 2, 2), (1, 1, 1, 4, 4)),
         *((2, 1, 1, 1, 1), (2, 1, 1, 1, 2), (2, 1, 1, 2, 4)),
@@ -183,7 +183,7 @@ def test_layouts_that_a_plan_tries() -> None:
 
 def test_what_joins_two_pools() -> None:
     """The node's link, the fabric, or what is said: 400 Gb/s are 50 GB/s."""
-    search = Search({}, None, [None], pools="two")  # type: ignore[arg-type]
+    search = Layouts({}, None, [None], pools="two")  # type: ignore[arg-type]
     between = search._between(Systems.HGX_H100)
     assert between is not None
     assert (between.bandwidth, between.room) == (450e9, 8)
@@ -192,7 +192,7 @@ def test_what_joins_two_pools() -> None:
     said = pools_of("two", ["H100", "HGX_H100"], "400 Gb/s", True)
     assert (said["link_bandwidth"], said["overlap"], said["pools"]) == (50e9, True, "two")
     assert said["prefill_hardware"] == [Hardware.Cloud.H100]
-    given = Search({}, None, [None], **said)._between(Systems.HGX_H100)  # type: ignore[arg-type]
+    given = Layouts({}, None, [None], **said)._between(Systems.HGX_H100)  # type: ignore[arg-type]
     assert given is not None
     assert (given.bandwidth, given.overlap) == (50e9, True)
     assert answered(pools_of, "doors", "pools") == []

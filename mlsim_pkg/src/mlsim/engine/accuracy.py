@@ -19,7 +19,6 @@ from mlsim.engine.solve import solve
 from mlsim.errors import MlsimError, unknown_name
 from mlsim.measured.inference import (
     Measurement,
-    ServingMeasurement,
     measurements,
     serving_measurements,
 )
@@ -198,16 +197,15 @@ def _services(kind: str, metrics: tuple[str, ...]) -> Iterator[Scored]:
         def rate(value: float, shown: float = shown, read: int = read) -> float:
             return read / value if shown < 0 else value * shown
 
-        asked = _three(lambda estimate, row=row, rate=rate: rate(_served(row, estimate)))  # type: ignore[misc]
+        made_by = without(of_program(row.software, "engine"), row.series)
+        asked = _three(
+            lambda estimate, row=row, rate=rate, made_by=made_by: rate(  # type: ignore[misc]
+                row.predicted(estimate, *([made_by] if estimate == CALIBRATED else []))
+            )
+        )
         if asked:
             found = {"words": row.words, "unit": "tokens/s", "measured": rate(row.value)}
             yield _scored(kind, row, **found, **asked)
-
-
-def _served(row: ServingMeasurement, estimate: str) -> float:
-    if estimate != CALIBRATED:
-        return row.predicted(estimate)
-    return row.predicted(estimate, without(of_program(row.software, "engine"), row.series))
 
 
 def _scored(kind: str, row: Any, **more: Any) -> Scored:

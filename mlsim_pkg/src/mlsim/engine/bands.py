@@ -278,10 +278,13 @@ def band_of(answer: Answer, name: str) -> Band | None:
     if result is None or estimate_of(answer) != CALIBRATED or _given(answer):
         return None
     case, is_time = result
-    found = _of_networks() if not case else _of_cases(case)
-    if found is None:
-        return None
-    least, most, words = found
+    if case:
+        known = band(case, "rate", CALIBRATED)
+        if known is None:
+            return None
+        least, most, words = known.least, known.most, known.words.removeprefix("band: ")
+    else:
+        least, most, words = _of_networks()
     shelf = KIND[case] if case else "networks"
     wide = lent(shelf, (least, most), mattering(answer, name))
     least, most, words = least * wide.least, most * wide.most, words + wide.words
@@ -324,15 +327,6 @@ def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Ba
     if is_time:
         return Band(max(wide.low, limit), wide.high, wide.words)
     return Band(wide.low, min(wide.high, limit), wide.words)
-
-
-@cache
-def _of_cases(case: str) -> tuple[float, float, str] | None:
-
-    found = band(case, "rate", CALIBRATED)
-    if found is None:
-        return None
-    return found.least, found.most, found.words.removeprefix("band: ")
 
 
 @cache

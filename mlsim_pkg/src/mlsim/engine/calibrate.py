@@ -32,7 +32,7 @@ from mlsim.errors import (
 )
 from mlsim.quantities import term
 from mlsim.records.tables import given_text
-from mlsim.solvers.answer import Answer, Report
+from mlsim.solvers.answer import Answer, Report, Written
 from mlsim.units import known_factor, text, to_base
 
 if TYPE_CHECKING:
@@ -175,7 +175,9 @@ def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
     answer = door(**given, estimate=estimate, check_memory=False)
     answer.one_point(KINDS[kind][0])
     value, is_rate = _measured(row, *KINDS[kind])
-    predicted, bound = (_time(each, kind) for each in (answer, bound_of(answer)))
+    predicted, least = float(answer.value(KINDS[kind][0])), bound_of(answer)
+    # Of training's bound it is the time itself.
+    bound = least if isinstance(least, float) else float(least.value(KINDS[kind][0]))
     time = _work(answer, kind) / value if is_rate else value
     if not (math.isfinite(predicted) and predicted > 0):
         raise InvalidValueError(f"the prediction came out as {predicted} s: nothing to compare.")
@@ -239,7 +241,11 @@ def _measured(row: Mapping[str, Any], time: str, rate: str) -> tuple[float, bool
         # Counts with a rate are plural in tables: images/s, tokens/s.
         value = value.strip().replace("images/", "image/").replace("samples/", "sample/")
         value = value.replace("tokens/", "token/")
-    is_rate = _is_rate(value, rate)
+    unit = value.partition(" ")[2].strip() if isinstance(value, str) else None
+    if unit is None:
+        kept = getattr(value, "units", None)
+        unit = "" if kept is None else f"{kept:~C}"
+    is_rate = "/" in unit or known_factor(unit or "1", rate) is not None
     if isinstance(value, str) and " " not in value:
         raise UnitError(f"measured needs a unit: {value!r} could mean anything. Write {shown}.")
     found = float(to_base(value, rate if is_rate else "s", "measured"))
@@ -248,19 +254,6 @@ def _measured(row: Mapping[str, Any], time: str, rate: str) -> tuple[float, bool
             f"measured must be positive and finite, such as {shown}, not {row.get('measured')!r}."
         )
     return found, is_rate
-
-
-def _is_rate(value: Any, rate: str) -> bool:
-    unit = value.partition(" ")[2].strip() if isinstance(value, str) else None
-    if unit is None:
-        found = getattr(value, "units", None)
-        unit = "" if found is None else f"{found:~C}"
-    return "/" in unit or known_factor(unit or "1", rate) is not None
-
-
-def _time(answer: Any, kind: str) -> float:
-    """Return the time in s that an answer gives for a kind; of training's bound, its ideal."""
-    return float(answer) if isinstance(answer, float) else float(answer.value(KINDS[kind][0]))
 
 
 def _work(answer: Any, kind: str) -> float:
@@ -457,7 +450,7 @@ class Corrected:
 
 
 @dataclass(frozen=True, repr=False)
-class Correction:
+class Correction(Written):
     """A correction of predictions for one device, made of its reader's own rows.
 
     Attributes
@@ -605,14 +598,8 @@ class Correction:
         title = f"Correction of {self.estimate} predictions for {self.device}"
         return Report(title, lines, label=15, width=58)
 
-    def __str__(self) -> str:
-        return self.report().text()
-
     def __repr__(self) -> str:
-        return self.report().text()
-
-    def _repr_markdown_(self) -> str:
-        return self.report().markdown()
+        return str(self)
 
 
 def _results(answer: Any) -> dict[str, tuple[str, bool]]:

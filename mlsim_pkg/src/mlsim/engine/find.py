@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsim.engine.solve import solve
 from mlsim.engine.sweeps.question import (
     COUNTED,
     DOORS,
@@ -25,7 +24,6 @@ from mlsim.parameters import BARE, validate
 from mlsim.precision import Precision
 from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.arrays import SCAN, STEPS, scan
-from mlsim.solvers.forward import configuration as of_network
 from mlsim.solvers.training.checks import Asked, parallelism_of
 from mlsim.units import text
 from mlsim.values import quantity, scaled
@@ -51,7 +49,7 @@ def find(
     ----------
     vary
         The input to find: a number among the door's arguments, such as "batch_size",
-        "tensor_parallel" or "rate", or a quantity, such as "memory_bandwidth".
+        "devices" or "rate", or a quantity, such as "memory_bandwidth".
     target, value
         The wanted result, and its value (with a unit, unless it is a count
         or a share).
@@ -68,8 +66,8 @@ def find(
     Returns
     -------
     Quantity or int
-        The smallest value that reaches the result; what is counted is an int. Where
-        the result jumps, the place of the jump. Of a language model, one that fits in memory.
+        The smallest value that reaches the result and fits in memory; what is counted is an
+        int. Where the result jumps, the place of the jump.
 
     Raises
     ------
@@ -100,14 +98,6 @@ def find(
     asked = {name: each for name, each in named.items() if each is not ...}
     # What is to be found tells the door, too.
     through = door_for(door, {vary: None, **asked}, "find")
-    if through.name == "solve":
-        profile = solve(**{**asked, "check_memory": False})
-        if profile.shape:
-            raise InvalidValueError("find looks for one value: give one batch, not an array.")
-        wanted = float(validate(target, value))
-        limits = (validate(vary, between[0]), validate(vary, between[1])) if between else None
-        place = of_network.find(profile.configuration, vary, target, wanted, limits)
-        return int(place) if vary == "batch_size" else term(vary).scaled(place)
     need("numpy", "a search", "arrays")
     search = _search(through, asked, vary, target)
     known = None
@@ -118,7 +108,9 @@ def find(
     results, reasons = search.at(points)
     found = _first(search, points, results, wanted)
     if found is None:
-        raise UnreachableError(_not_reached(search, wanted, points, results, reasons))
+        why = search.asked.notes.get("formats_assumed", "")
+        words = _not_reached(search, wanted, points, results, reasons)
+        raise UnreachableError(f"{words} In {why}." if why else words)
     return int(found) if search.whole else scaled(found, search.unit)
 
 
@@ -191,7 +183,8 @@ def _search(door: Door, asked: Mapping[str, Any], vary: str, target: str) -> Sea
     many = question(door.name, {**asked, vary: [start]}, [target])
     long = [axis.name for axis in many.axes if len(axis) > 1]
     if long:
-        raise InvalidValueError(f"find looks for one value: give one {long[0]}, not several.")
+        one = "batch" if long[0] == "batch_size" else long[0]
+        raise InvalidValueError(f"find looks for one value: give one {one}, not several.")
     # Its values are computed together wherever they can be, and it changes fastest.
     return Search(many, vary, unit, step)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import UnknownArgumentError
 from mlsim.hardware import Device
-from mlsim.solvers.footprint import assemble
+from mlsim.solvers.footprint.assemble import GIVABLE, Assembly, OnRecord, load_of
 from mlsim.solvers.footprint.footprint import Footprint
-from mlsim.solvers.footprint.surroundings import Shelves
+from mlsim.solvers.footprint.surroundings import Shelves, where
 from mlsim.systems import Cluster, System
 from mlsim.zoo import resolve, spaces
 
@@ -30,7 +31,7 @@ def _idle_share() -> tuple[float, int]:
     return idle_share()
 
 
-_ON_RECORD = assemble.OnRecord(
+_ON_RECORD = OnRecord(
     places=Shelves(
         grids=spaces.Grids,
         regions=spaces.Regions,
@@ -119,26 +120,28 @@ def footprint(
     >>> found.device_energy < found.facility_energy
     True
     """
-    return assemble.footprint(
-        work,
-        _ON_RECORD,
-        places={
-            "grid": grid,
-            "region": region,
-            "data_centre": data_centre,
-            "operator": operator,
-            "year": year,
-        },
+    for name in given:
+        if name not in GIVABLE:
+            raise UnknownArgumentError(name, GIVABLE)
+    load = load_of(work, hardware, device_hours, _ON_RECORD)
+    place = where(
+        _ON_RECORD.places,
+        grid=grid,
+        region=region,
+        data_centre=data_centre,
+        operator=operator,
+        year=year,
+    )
+    account = Assembly(load, given, _ON_RECORD).account(
+        place,
+        host=host,
+        network=network,
+        embodied=embodied,
         pue=pue,
         wue=wue,
         carbon_intensity=carbon_intensity,
         water_intensity=water_intensity,
         hour=hour,
         accounting=accounting,
-        embodied=embodied,
-        host=host,
-        network=network,
-        hardware=hardware,
-        device_hours=device_hours,
-        given=given,
     )
+    return Footprint(account)

@@ -30,7 +30,7 @@ _MOST_TENSOR = 64
 
 
 @dataclass(frozen=True)
-class Search:
+class Layouts:
     """What is tried.
 
     Attributes
@@ -231,7 +231,7 @@ def sizes(name: str, given: Any) -> list[int]:
 def pools_of(
     pools: Any, prefill_hardware: Any, prefill_link_bandwidth: Any, prefill_overlap: Any
 ) -> dict[str, Any]:
-    """Return what is said of two pools, as a `Search` has it.
+    """Return what is said of two pools, as a `Layouts` has it.
 
     Raises
     ------

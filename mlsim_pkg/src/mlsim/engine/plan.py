@@ -7,11 +7,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.layouts import Prices, Search, listed, once, pools_of, sizes
+from mlsim.engine.layouts import Layouts, Prices, listed, once, pools_of, sizes
 from mlsim.engine.load import limited
 from mlsim.engine.serve import switched
 from mlsim.errors import InvalidValueError, need
-from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import Loan
 from mlsim.parameters import CALIBRATED, check, one_number
 from mlsim.solvers.arrivals.loaded import one_arrival
@@ -29,7 +28,6 @@ from mlsim.solvers.plan.planned import Planned, nearest_of, planned
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
@@ -174,7 +172,7 @@ def plan(
         "output_tokens": int(goals.output_tokens),
         **switched((prefix_share, prefix_count), speculation, offload, (adapters, adapter_count)),
     }
-    search = Search(
+    layouts = Layouts(
         how,
         rates,
         listed(precision),
@@ -183,12 +181,13 @@ def plan(
         imbalance=expert_imbalance,
         **pools_of(pools, prefill_hardware, prefill_link_bandwidth, prefill_overlap),
     )
-    there = _hardware(hardware, rates)
-    rates.check_asked((*there, *search.prefill_hardware))
+    asked = rates.devices() if hardware is None else listed(hardware)
+    there = once(resolve.cluster(each) for each in asked)
+    rates.check_asked((*there, *layouts.prefill_hardware))
     found: list[Option | Refused] = []
     left_out: dict[str, Refused] = {}
     for where in there:
-        here = list(search.of(where, goals, rule))
+        here = list(layouts.of(where, goals, rule))
         found += here
         lost = [each for each in here if isinstance(each, Refused)]
         if hardware is not None and lost and len(lost) == len(here):
@@ -204,7 +203,7 @@ def plan(
         objective=objective,
         limits=limits,
         pools=pools,
-        pairs=sum(search.pairs),
+        pairs=sum(layouts.pairs),
         left_out=left_out,
     )
 
@@ -265,22 +264,20 @@ def owned(
     >>> print(owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh"))
     0.940 USD/h
     """
+    if isinstance(years, bool) or not isinstance(years, (int, float)) or not 0 < years < 100:
+        raise InvalidValueError(f"years must be a number above 0, not {years!r}.")
+    overhead = one_number("pue", pue)
+    if overhead < 1:
+        raise InvalidValueError(f"pue must be 1 or more, not {pue!r}: all power is in it.")
     known = Known().add(
         "given",
         purchase_price=one_number("purchase_price", price),
-        device_lifetime=365.25 * 86_400 * _years(years),
+        device_lifetime=365.25 * 86_400 * years,
         max_power=one_number("max_power", power),
-        pue=_pue(pue),
+        pue=overhead,
         electricity_price=one_number("electricity_price", electricity),
     )
     return bought(known)
-
-
-def _pue(value: Any) -> float:
-    found = one_number("pue", value)
-    if found < 1:
-        raise InvalidValueError(f"pue must be 1 or more, not {value!r}: all power is in it.")
-    return found
 
 
 def _bands() -> Any:
@@ -322,15 +319,3 @@ def _mattering(service: Service, running: float, reading: float) -> tuple[Loan, 
         behind = Serving(asked, check_memory=False).causes_behind(name) if share else {}
         causes.update({cause: share * part for cause, part in behind.items()})
     return that_matter(service.loans, causes)
-
-
-def _years(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 100:
-        raise InvalidValueError(f"years must be a number above 0, not {value!r}.")
-    return float(value)
-
-
-def _hardware(given: Any, rates: Prices) -> list[Device | System | Cluster]:
-    if given is None:
-        return [*rates.devices()]
-    return once(resolve.cluster(each) for each in listed(given))

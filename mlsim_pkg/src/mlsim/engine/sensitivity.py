@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.sweeps.question import DOORS, door_for, named, quantity_of
-from mlsim.errors import InvalidValueError, need
+from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
+from mlsim.solvers.arrays import STEP, Input, elasticities
 from mlsim.solvers.question import Known, Question
 from mlsim.workloads.model import OperatorTable
 
@@ -34,7 +35,6 @@ _OF_RUN = (
 _OF_REQUEST = ("batch_size", "prompt_tokens", "output_tokens")
 # What goes up or down with another quantity.
 _TOGETHER = {"peak_flops": ("peak_rate",)}
-_STEP = 0.01
 
 # A result where an input is so many times as large.
 Scaled = Callable[[float], float]
@@ -75,16 +75,15 @@ def sensitivity(
     >>> table.input[0], float(table.elasticity[0].round(2))
     ('memory_bandwidth', -1.0)
     """
-    named = {"model": model, "hardware": hardware, **given}
-    asked = {name: each for name, each in named.items() if each is not ...}
+    given = {"model": model, "hardware": hardware, **given}
+    asked = {name: each for name, each in given.items() if each is not ...}
     found = door_for(door, asked, "sensitivity")
     result = target or found.results[0]
     answer = DOORS[found.name].ask(**asked)
     _ = answer.question
     answer.one_point("sensitivity()")
     if found.name in ("solve", "gemm"):
-        table: pandas.DataFrame = answer.sensitivity(result)
-        return table
+        return answer.sensitivity(result)  # type: ignore[no-any-return]
     part, _, inner = result.rpartition(".")
     value = (getattr(answer, part) if part else answer).value(inner)
     if hasattr(value, "low"):
@@ -99,42 +98,20 @@ def sensitivity(
             answer.question, tuple(answer.question.known), lambda q: float(q.value(result))
         ),
     }
-    return _table(inputs[found.name](), result)
-
-
-def _table(inputs: Iterator[tuple[str, float, Scaled, float]], result: str) -> pandas.DataFrame:
-    """Return a row for each input: its value, and the slope of the logarithms around it."""
-    library = need("pandas", "a sensitivity", "arrays")
-    rows = []
-    for name, value, at, step in inputs:
-        below, above = (max(1 + sign * step, 1 / value if step > _STEP else 0) for sign in (-1, 1))
-        low, high = at(below), at(above)
-        moved = low > 0 and high > 0 and low != high
-        slope = math.log(high / low) / math.log(above / below) if moved else 0.0
-        rows.append(
-            {
-                "input": name,
-                "value": value,
-                "unit": term(quantity_of(named(name))).unit,
-                "elasticity": round(slope, 6) + 0.0,
-            }
-        )
-    table: pandas.DataFrame = library.DataFrame(rows)
-    order = table["elasticity"].abs().sort_values(ascending=False, kind="stable").index
-    table = table.loc[order].reset_index(drop=True)
+    table = elasticities(inputs[found.name](), lambda name: term(quantity_of(named(name))).unit)
     table.attrs["target"] = result
     return table
 
 
 def _of_service(
     service: Service, ask: Callable[[Service], float], *, requests: bool = True
-) -> Iterator[tuple[str, float, Scaled, float]]:
+) -> Iterator[Input]:
     """Yield what a service's device, formats, links and requests are, and results around it."""
     for name in _OF_REQUEST if requests else ():
         value = float(getattr(service, name))
         if value >= 1:
             # A count goes by whole steps, at least one.
-            step = max(_STEP, 1 / value)
+            step = max(STEP, 1 / value)
 
             def at(scale: float, name: str = name, value: float = value) -> float:
                 counted: dict[str, Any] = {name: float(round(value * scale))}
@@ -145,7 +122,7 @@ def _of_service(
         found = _value(name, service.known, service.table)
         # The steps of a scheduler are made of a service anew, which knows one value for all.
         if found is not None and (requests or not math.isnan(found)):
-            yield name, found, _of_scaled(service, name, found, ask), _STEP
+            yield name, found, _of_scaled(service, name, found, ask), STEP
 
 
 def _of_scaled(
@@ -176,14 +153,6 @@ def _scaled_table(table: OperatorTable[Any], name: str, scale: float) -> Operato
     return OperatorTable(table.operators, table.counted, extra, kept)
 
 
-def _scaled_known(known: Known, name: str, scale: float) -> Known:
-    found = known.joined(Known())
-    for each in (name, *_TOGETHER.get(name, ())):
-        if each in found:
-            found[each] = found[each] * scale
-    return found
-
-
 def _value(name: str, known: Mapping[str, Any], table: OperatorTable[Any]) -> float | None:
     """Return a quantity: NaN where operators differ in it, None where there is none."""
     if name in known:
@@ -210,9 +179,7 @@ def _served(result: str) -> Callable[[Service], float]:
     return ask
 
 
-def _of_load(
-    answer: Any, asked: Mapping[str, Any], result: str
-) -> Iterator[tuple[str, float, Scaled, float]]:
+def _of_load(answer: Any, asked: Mapping[str, Any], result: str) -> Iterator[Input]:
     """Yield the rate, and what the service's device is; the same requests come each time."""
     from mlsim.solvers.arrivals.loaded import LoadedService
 
@@ -221,7 +188,7 @@ def _of_load(
         def faster(scale: float) -> float:
             return float(DOORS["load"].ask(**{**asked, "rate": answer.rate * scale}).value(result))
 
-        yield "rate", answer.rate, faster, _STEP
+        yield "rate", answer.rate, faster, STEP
 
     def ask(service: Service) -> float:
         again = LoadedService(service, answer.requests, answer.scheduler, answer.rate)
@@ -232,7 +199,7 @@ def _of_load(
 
 def _of_question(
     question: Question, names: tuple[str, ...], ask: Callable[[Question], float]
-) -> Iterator[tuple[str, float, Scaled, float]]:
+) -> Iterator[Input]:
     """Yield what is known in one question, and its result around it."""
     for name in names:
         value = _value(name, question.known, question.table)
@@ -240,16 +207,20 @@ def _of_question(
             continue
 
         def at(scale: float, name: str = name) -> float:
+            known = question.known.joined(Known())
+            for each in (name, *_TOGETHER.get(name, ())):
+                if each in known:
+                    known[each] = known[each] * scale
             return ask(
                 Question(
-                    _scaled_known(question.known, name, scale),
+                    known,
                     question.equations,
                     question.labels,
                     table=_scaled_table(question.table, name, scale),
                 )
             )
 
-        yield name, value, at, _STEP
+        yield name, value, at, STEP
 
 
 def _trained(answer: Any, question: Question, result: str) -> float:

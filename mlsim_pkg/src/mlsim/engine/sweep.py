@@ -71,7 +71,7 @@ def sweep(
     Returns
     -------
     pandas.DataFrame or SweptFolder
-        The table; with `out` the folder, whose `read` returns one.
+        The table; with `out` the folder.
 
     Raises
     ------
@@ -169,15 +169,11 @@ def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
         | {
             str(name): {"value": plain(value), "unit": units[name]}
             if name in units
-            else _none(value)
+            else (None if value != value else plain(value))  # noqa: PLR0124  # NaN alone differs
             for name, value in row.items()
         }
         for row in table.to_dict(orient="records")
     ]
-
-
-def _none(value: Any) -> Any:
-    return None if value != value else plain(value)  # noqa: PLR0124  # NaN is what it is not
 
 
 def sweep_text(table: pandas.DataFrame) -> str:

@@ -21,7 +21,6 @@ from mlsim.values import Origin, counts, quantity
 
 if TYPE_CHECKING:
     from mlsim.hardware.kernel_constants import Loan
-    from mlsim.quantities import Term
     from mlsim.solvers.explain import Explanation
     from mlsim.values.kinds import Quantity
 
@@ -205,11 +204,8 @@ class Form:
     def asked(self, answer: Any) -> dict[str, Any]:
         """Return what was asked, and what is no quantity, for JSON."""
         found = {name: write(answer) for name, write in self.inputs.items()}
-        return {name: value for name, value in found.items() if not _left_out(value)}
-
-
-def _left_out(value: Any) -> bool:
-    return isinstance(value, str) and not value
+        kept = (pair for pair in found.items() if not (isinstance(pair[1], str) and not pair[1]))
+        return dict(kept)
 
 
 def _points(columns: Iterable[tuple[Column, Any]], shape: tuple[int, ...]) -> list[tuple[str, ...]]:
@@ -232,6 +228,10 @@ class Written:
     def report(self) -> Report:
         """Return the answer as a title and rows."""
         return self.form.report(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was asked and what was found, for JSON: every value with its unit."""
+        return self.form.asked(self)
 
     def __str__(self) -> str:
         return self.report().text()
@@ -431,7 +431,7 @@ class Answer(Suggesting, Written):
         MlsimError
             As `value`.
         """
-        value, entry = self.value(name), self._term(name)
+        value, entry = self.value(name), term(name)
         many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
         if many:
             return value if counts(entry.unit) else quantity(value, entry.unit)
@@ -453,15 +453,11 @@ class Answer(Suggesting, Written):
         found: Quantity = answer.quantity(name)
         return found
 
-    def _term(self, name: str) -> Term:
-        """Return the vocabulary's entry for a result."""
-        return term(name)
-
     def _origin_of(self, name: str, value: Quantity) -> Origin:
         """Return how a result came to be, for the value that asks."""
         from mlsim.solvers.explain import as_origin
 
-        shown = f"{self._term(name).text(value.si)} ({self.about})"
+        shown = f"{term(name).text(value.si)} ({self.about})"
         return as_origin(lambda: self.explain(name).to_dict(), name, shown)
 
     # Points.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from mlsim.equations import Plan
 from mlsim.equations.graph import fold
 from mlsim.errors import InvalidValueError, need
 from mlsim.quantities import term
-from mlsim.units import text
 
 if TYPE_CHECKING:
     import pandas
@@ -41,14 +41,6 @@ def alone() -> Iterator[None]:
         _ALONE.reset(before)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Points to fill in: `fill` takes where to begin and where to stop."""
-
-    fill: Callable[[int, int], None]
-    size: int
-
-
 def evaluate_blocks(
     steps: Plan,
     known: Mapping[str, Any],
@@ -61,26 +53,11 @@ def evaluate_blocks(
     """Run a plan on arrays of points.
 
     Columns of operators have the shape (operators, 1), wide ones (operators, points); what is
-    known has that of the points, or is one number for all.
+    known has that of the points, or is one number for all. Flat arrays of `into` are filled.
     """
-    results = dict(into or {})
-    run_jobs([prepare(steps, known, columns_2d, shape, results, wide=wide)])
-    return {name: value.reshape(*value.shape[:-1], *shape) for name, value in results.items()}
-
-
-def prepare(
-    steps: Plan,
-    known: Mapping[str, Any],
-    columns_2d: Mapping[str, Any],
-    shape: tuple[int, ...],
-    results: dict[str, Any],
-    *,
-    wide: Mapping[str, Any] = MappingProxyType({}),
-) -> Job:
-    """Return the work that fills `results`, flat arrays; those that are missing are made."""
     import numpy as np
 
-    size = int(np.prod(shape))
+    results, size = dict(into or {}), math.prod(shape)
     # Arrays are laid out flat, so that a block is a slice of each.
     flat = {
         name: np.broadcast_to(value, shape).reshape(-1)
@@ -97,7 +74,9 @@ def prepare(
     first = run(slice(0, 1))
     for name in steps.wanted:
         if name not in results:
-            results[name] = _room(np, first[name], size)
+            value = np.asarray(first[name])
+            rows = value.shape[:-1] if value.ndim > 1 else ()
+            results[name] = np.empty((*rows, size), dtype=value.dtype)
 
     def fill(start: int, stop: int) -> None:
         for begin in range(start, stop, BLOCK):
@@ -106,35 +85,23 @@ def prepare(
             for name in steps.wanted:
                 results[name][..., block] = values[name]
 
-    return Job(fill, size)
-
-
-def _room(np: Any, value: Any, size: int) -> Any:
-    """Make the array for an answer: rows per operator, if it has them, then points."""
-    value = np.asarray(value)
-    return np.empty((*(value.shape[:-1] if value.ndim > 1 else ()), size), dtype=value.dtype)
-
-
-def run_jobs(jobs: Sequence[Job]) -> None:
-    """Fill all points, large arrays in as many threads as there are processors.
-
-    NumPy lets go of the interpreter while it computes, so threads help. Tasks are
-    short, so that all threads finish at one time.
-    """
+    # NumPy lets go of the interpreter while it computes, so threads help. Tasks are short, so
+    # that all threads finish at one time.
     task = BLOCKS_A_TASK * BLOCK
-    workers = min(os.cpu_count() or 1, sum(job.size for job in jobs) // (2 * task))
+    workers = min(os.cpu_count() or 1, size // (2 * task))
     if workers < 2 or _ALONE.get():
-        for job in jobs:
-            job.fill(0, job.size)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [
-            pool.submit(job.fill, start, min(start + task, job.size))
-            for job in jobs
-            for start in range(0, job.size, task)
-        ]
-        for future in futures:
-            future.result()
+        fill(0, size)
+    else:
+        starts = range(0, size, task)
+        stops = (min(start + task, size) for start in starts)
+        list(_threads(os.getpid()).map(fill, starts, stops))
+    return {name: value.reshape(*value.shape[:-1], *shape) for name, value in results.items()}
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process, which wait for further points; a fork has none of them."""
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 # Points over a range, enough to see each operator change sides; halvings of a bracket, more
@@ -181,40 +148,31 @@ def bisect(
     return high
 
 
-def not_reached(vary: str, target: str, value: float, points: Any, results: Any) -> str:
-    """Say that a result does not reach a value, and which it has."""
-    unit, base = term(target).printed, term(vary).printed
-    return (
-        f"{target} does not reach {text(value, unit)}: for {vary} from "
-        f"{text(float(points[0]), base)} to {text(float(points[-1]), base)} it runs from "
-        f"{text(float(results.min()), unit)} to {text(float(results.max()), unit)}."
-    )
+# By how much an input is changed, to either side.
+STEP = 0.01
+# An input: its name and value, the result where it is so many times as large, and the step.
+Input = tuple[str, float, Callable[[float], float], float]
 
 
 def elasticities(
-    inputs: Iterable[tuple[str, float]], function: Callable[[str], Callable[[Any], Any]]
+    inputs: Iterable[Input], unit_of: Callable[[str], str] = lambda name: term(name).unit
 ) -> pandas.DataFrame:
     """Return how much a result changes with each input, as a table, the most first.
 
     `elasticity` is the per cent by which the result changes when the input changes by one
-    per cent; it is taken one per cent to either side.
+    per cent: the slope of the logarithms, so that units don't matter.
     """
-    numpy = need("numpy", "a sensitivity", "arrays")
+    need("numpy", "a sensitivity", "arrays")
     library = need("pandas", "a sensitivity", "arrays")
     rows = []
-    for name, known in inputs:
-        around = numpy.array([known * 0.99, known, known * 1.01])
-        below, here, above = function(name)(around)
-        # Logarithms, so that the input's and the result's units don't matter.
-        elasticity = numpy.log(above / below) / numpy.log(1.01 / 0.99) if here > 0 else 0.0
-        rows.append(
-            {
-                "input": name,
-                "value": known,
-                "unit": term(name).unit,
-                "elasticity": float(numpy.round(elasticity, 6)) + 0.0,
-            }
-        )
+    for name, value, at, step in inputs:
+        # What is counted goes by whole steps, down to one.
+        below, above = (max(1 + sign * step, 1 / value if step > STEP else 0) for sign in (-1, 1))
+        low, high = at(below), at(above)
+        moved = low > 0 and high > 0 and low != high
+        slope = math.log(high / low) / math.log(above / below) if moved else 0.0
+        found = {"value": value, "unit": unit_of(name), "elasticity": round(slope, 6) + 0.0}
+        rows.append({"input": name, **found})
     table: pandas.DataFrame = library.DataFrame(rows)
     order = table["elasticity"].abs().sort_values(ascending=False, kind="stable").index
     return table.loc[order].reset_index(drop=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.equations import (
     Equation,
@@ -39,10 +39,6 @@ from mlsim.parameters import CALIBRATED
 from mlsim.software import Software, core_lanes, software
 from mlsim.solvers.question import Known, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
-
-if TYPE_CHECKING:
-    pass
-
 
 # Of what a program adds, what is worked out once for a table of operators.
 ONCE = (
@@ -319,26 +315,20 @@ def _origin(
     name: str, device: Device, found: Mapping[str, Calibration], made_by: Software | None
 ) -> str:
     """Say of which measurements a constant was made, and what a program makes of it."""
-    measured = _measured(name, device, found)
+    attention = name == "compute_fraction"
+    words = {
+        each: one.origins[name]
+        + (f"; for attention {one.origins['attention_fraction']}" if attention else "")
+        for each, one in found.items()
+    }
+    several = len(set(words.values())) > 1
+    parts = [f"in {each}: {text}" if several else text for each, text in words.items()]
+    measured = f"{device.name}, {'; or '.join(dict.fromkeys(parts))}"
     if made_by is None or _TERMS[name] not in made_by.terms:
         return measured
     how = "replaced by" if name == "kernel_overhead" else "times"
     value = made_by.value(_TERMS[name])
     return f"{measured}; {how} {value:.3g} of {made_by.origin(_TERMS[name])}"
-
-
-def _measured(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
-    """Say of which measurements a constant was made; those of several formats each."""
-    words = {each: _words(one, name) for each, one in found.items()}
-    if len(set(words.values())) == 1:
-        return f"{device.name}, {next(iter(words.values()))}"
-    return f"{device.name}, " + "; or ".join(f"in {each}: {text}" for each, text in words.items())
-
-
-def _words(found: Calibration, name: str) -> str:
-    if name != "compute_fraction":
-        return found.origins[name]
-    return f"{found.origins[name]}; for attention {found.origins['attention_fraction']}"
 
 
 # A part of the time that is worth a word.

@@ -245,10 +245,6 @@ class Causes(Written):
             "peak and of the bandwidth also move operators from one side to the other."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return self.form.asked(self)
-
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)

@@ -216,16 +216,11 @@ def _sources(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return each cited document once: of the equations, the figures, the model."""
     found = {step["source"]["key"]: step["source"] for step in data["steps"]}
     model = [data["model_source"]] if data["operators"] else []
-    keys = [*model, *(part for known in data["inputs"] for part in _keys(known))]
+    keys = [*model, *(part for known in data["inputs"] for part in known["origin"].split(", "))]
     for key in keys:
         if key in references():
             found.setdefault(key, {"key": key, "text": reference(key).text()})
     return [found[key] for key in sorted(found)]
-
-
-def _keys(known: dict[str, Any]) -> list[str]:
-    """Return the parts of an origin, among them the key of its document."""
-    return [part.strip() for part in known["origin"].split(",")]
 
 
 def as_origin(derive: Callable[[], Mapping[str, Any]], name: str, shown: str) -> Origin:

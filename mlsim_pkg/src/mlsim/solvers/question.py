@@ -296,18 +296,16 @@ def check_consistent(
             behind = tuple(dict.fromkeys(leaf for name in each.inputs for leaf in leaves[name]))
             if each.yields not in known:
                 known[each.yields], leaves[each.yields] = computed, behind
-            elif not _close(known[each.yields], computed):
-                _refuse(each, known, computed, behind)
-
-
-def _refuse(each: Equation, known: Mapping[str, Any], computed: Any, behind: Iterable[str]) -> None:
-    name = each.yields
-    raise InvalidValueError(
-        f"{name} = {_shown(known[name], name)} contradicts {each.expression} = "
-        f"{_shown(computed, name)}, which follows from "
-        f"{', '.join(f'{leaf} = {_shown(known[leaf], leaf)}' for leaf in behind)}: "
-        f"leave {name} out, or change one of these."
-    )
+                continue
+            name, own = each.yields, known[each.yields]
+            differ = abs(own - computed) > _ROUNDING * abs(computed)
+            if differ.any() if hasattr(differ, "any") else differ:
+                follows = ", ".join(f"{leaf} = {_shown(known[leaf], leaf)}" for leaf in behind)
+                raise InvalidValueError(
+                    f"{name} = {_shown(own, name)} contradicts {each.expression} = "
+                    f"{_shown(computed, name)}, which follows from {follows}: "
+                    f"leave {name} out, or change one of these."
+                )
 
 
 def check_shares(results: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -337,12 +335,6 @@ def check_shares(results: Mapping[str, Any], given: Mapping[str, Any]) -> None:
                 "and a share lies between 0 and 1. Leave it out, or give what would explain it, "
                 "such as a higher peak_flops or memory_bandwidth."
             )
-
-
-def _close(a: Any, b: Any) -> bool:
-    """Tell whether two numbers, or all of two arrays, are equal but for rounding."""
-    differ = abs(a - b) > _ROUNDING * abs(b)
-    return not (differ.any() if hasattr(differ, "any") else differ)
 
 
 def _shown(value: Any, name: str) -> str:

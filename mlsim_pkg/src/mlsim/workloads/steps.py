@@ -53,7 +53,7 @@ class Parallelism:
     def of(cls, asked: Mapping[str, Any]) -> Parallelism:
         """Return the layout whose sizes have the names of arguments; others count one.
 
-        >>> Parallelism.of({"tensor_parallel": 8, "batch_size": 64}).tensor
+        >>> Parallelism.of({"pipeline_parallel": 8, "batch_size": 64}).pipeline
         8
         """
         return cls(**{size: asked.get(f"{size}_parallel", 1) for size in SIZES})
@@ -62,7 +62,7 @@ class Parallelism:
     def sizes(self) -> dict[str, int]:
         """Its sizes by the names that arguments and quantities have.
 
-        >>> Parallelism(tensor=8).sizes["tensor_parallel"]
+        >>> Parallelism(data=8).sizes["data_parallel"]
         8
         """
         return {f"{size}_parallel": getattr(self, size) for size in SIZES}

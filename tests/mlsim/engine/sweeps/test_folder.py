@@ -47,8 +47,8 @@ def test_a_folder_holds_the_same_rows_as_a_table(plans: Path) -> None:
     found = Engine.sweep(**ASKED, out=plans)
     assert (found.rows, found.blocks) == (ROWS, 5)
     assert "24 rows in 5 file(s)" in str(found)
-    read = found.read()
-    assert read.attrs["units"] == table.attrs["units"]
+    read = pandas.read_parquet(plans)
+    assert found.units == table.attrs["units"]
     assert list(read.columns) == list(table.columns) == list(found.columns)
     for name in table.columns:
         if isinstance(table[name].dtype, pandas.CategoricalDtype):
@@ -62,13 +62,6 @@ def test_pandas_reads_a_folder(plans: Path, tmp_path: Path) -> None:
     some = pandas.read_parquet(plans, columns=["batch_size", "reason"], filters=runs)
     table = Engine.sweep(**ASKED)
     assert some.batch_size.tolist() == table[table.feasible].batch_size.tolist()
-    found = Engine.sweep(**ASKED, out=plans)
-    assert found.read(["hardware"], [("batch_size", ">", 8)]).shape == (8, 1)
-    with pytest.raises(InvalidValueError, match=r"'batchsize'\. Did you mean 'batch_size'"):
-        found.read(["batchsize"])
-    for where in ([("batches", "==", 1)], [("batch_size", "like", 1)], 3):
-        with pytest.raises(InvalidValueError, match=r"is no condition on rows: \S.*\. Such as"):
-            found.read(where=where)
     one = Engine.sweep(model="Llama3_8B", hardware="H100", out=tmp_path / "one")
     assert (one.rows, one.blocks, one.columns[:2]) == (1, 1, ("model", "hardware"))
 
@@ -90,7 +83,7 @@ def test_what_is_there_is_not_computed_again(plans: Path) -> None:
 
 def test_a_damaged_block_is_computed_again(plans: Path, tmp_path: Path) -> None:
     """And no other: one that is gone, empty, cut, flipped, mere text, or of another model."""
-    whole = Engine.sweep(**ASKED, out=plans).read()
+    whole = pandas.read_parquet(plans)
     victim = plans / "block-00000002.parquet"
     other = tmp_path / "other"
     Engine.sweep(**{**ASKED, "model": "Llama3_70B"}, out=other, block_rows=BLOCK)
@@ -101,11 +94,11 @@ def test_a_damaged_block_is_computed_again(plans: Path, tmp_path: Path) -> None:
         if damage is not None:
             victim.write_bytes(damage)
         before, seen = blocks(plans), []
-        read = Engine.sweep(**ASKED, out=plans, progress=seen.append).read()
+        Engine.sweep(**ASKED, out=plans, progress=seen.append)
         assert seen[-1].computed == BLOCK
         after = blocks(plans)
         assert {name for name in after if after[name] != before.get(name)} == {victim.name}
-        pandas.testing.assert_frame_equal(read, whole)
+        pandas.testing.assert_frame_equal(pandas.read_parquet(plans), whole)
 
 
 def test_another_question_or_something_else_in_a_folder_is_refused(
@@ -180,7 +173,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.Monk
     assert [*sorted(blocks(path))] == ["block-00000000.parquet", "block-00000001.parquet"]
     monkeypatch.setattr(parquet, "write_table", write)
     seen = []
-    assert len(Engine.sweep(**ASKED, out=path, progress=seen.append).read()) == ROWS
+    assert Engine.sweep(**ASKED, out=path, progress=seen.append).rows == ROWS
     assert (seen[0].rows, seen[-1].computed) == (10, 14)
 
 
@@ -238,8 +231,10 @@ def test_processes_write_the_same_folder_until_one_is_killed(tmp_path: Path, pla
         pool.submit(die)
         with pytest.raises(UnfinishedError, match=r"of 24 rows are kept in .*; ask again to go on"):
             Engine.sweep(**ASKED, out=path, scheduler=pool, block_rows=BLOCK)
-    pandas.testing.assert_frame_equal(found.read(), pandas.read_parquet(plans), check_like=True)
-    assert len(Engine.sweep(**ASKED, out=path).read()) == ROWS
+    pandas.testing.assert_frame_equal(
+        pandas.read_parquet(found.path), pandas.read_parquet(plans), check_like=True
+    )
+    assert Engine.sweep(**ASKED, out=path).rows == ROWS
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -250,8 +245,10 @@ def test_a_cluster_of_dask_writes_the_same_folder(tmp_path: Path, plans: Path) -
     with local as cluster, distributed.Client(cluster) as client:
         found = Engine.sweep(**ASKED, out=tmp_path / "two", scheduler=client, block_rows=BLOCK)
         table = Engine.sweep(**ASKED, scheduler=client, block_rows=BLOCK)
-    assert found.read().reason.tolist() == table.reason.tolist()
-    pandas.testing.assert_frame_equal(found.read(), pandas.read_parquet(plans), check_like=True)
+    assert pandas.read_parquet(found.path).reason.tolist() == table.reason.tolist()
+    pandas.testing.assert_frame_equal(
+        pandas.read_parquet(found.path), pandas.read_parquet(plans), check_like=True
+    )
 
 
 def test_a_missing_library_and_what_can_not_be_told_apart_are_refused(

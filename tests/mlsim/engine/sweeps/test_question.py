@@ -26,9 +26,13 @@ def test_rows_of_a_sweep() -> None:
     assert [axis.name for axis in asked.choices] == ["model", "hardware"]
     batch, prompt = asked.arrays
     # Rows 4 to 8: the last batch of the first model, then the second model's.
-    assert asked.places(batch, 4, 9).tolist() == [2, 2, 0, 0, 1]
-    assert asked.places(prompt, 4, 9).tolist() == [0, 1, 0, 1, 0]
-    assert asked.places(asked.axes[0], 4, 9).tolist() == [0, 0, 1, 1, 1]
+    expected = (
+        (batch, [2, 2, 0, 0, 1]),
+        (prompt, [0, 1, 0, 1, 0]),
+        (asked.axes[0], [0, 0, 1, 1, 1]),
+    )
+    for axis, places in expected:
+        assert asked.spread(axis, np.arange(len(axis)), 4, 9).tolist() == places
     numbers = asked.numbers(4, 9)
     assert numbers["batch_size"].tolist() == [3, 3, 1, 1, 2]
     assert numbers["prompt_tokens"].tolist() == [5, 7, 5, 7, 5]

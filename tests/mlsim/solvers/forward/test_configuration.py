@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -159,13 +160,15 @@ def test_blocks_and_threads_give_the_same_as_one(
         for name in (*NAMES, "flops"):
             np.testing.assert_allclose(parted.value(name), whole.value(name), rtol=1e-12)
 
-    def fail(start: int, stop: int) -> None:
-        if start:
+    def fail(known: dict[str, Any]) -> dict[str, float]:
+        if known["batch_size"][0] > 1:
             raise ZeroDivisionError
+        return defaultdict(float)
 
     monkeypatch.setattr(arrays, "BLOCK", 1)
+    monkeypatch.setattr(arrays, "fold", lambda *_: fail)
     with pytest.raises(ZeroDivisionError):  # an error in a thread is not lost
-        arrays.run_jobs([arrays.Job(fail, 1000)])
+        solve(batch_size=batch).value("latency")
 
 
 # Overriding what the data or the equations say.

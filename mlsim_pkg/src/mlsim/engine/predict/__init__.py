@@ -192,7 +192,7 @@ def predict(
     layouts: dict[Any, Any] = {}
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     for row in rows:
-        first, *rest = (_cell(row, name) for name in READ)
+        first, *rest = ("" if row.get(name) is None else str(row[name]) for name in READ)
         if None in row:
             yield Prediction(first, "", "", "", "", "", "the row has more cells than columns")
             continue
@@ -204,11 +204,6 @@ def predict(
         yield Prediction(first, *known[cells])
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str:
-    found = row.get(name)
-    return "" if found is None else str(found)
-
-
 def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
     try:
         question = _question(case)
@@ -216,7 +211,8 @@ def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
             value = _checked(question(case, ROOFLINE))
             text = value if isinstance(value, str) else _text(value)
             return text, "", "", "", "memory", case.said
-        _software(case)
+        if name := case.text("sw_class"):
+            case.note(spaces.software(name).note)
         value, source = _best(case, question)
         bound = _bound(case, question)
         found = _banded(case, value, source, bound)
@@ -241,12 +237,6 @@ def _question(case: Case) -> Question:
             f"metric_kind {metric[:40]!r} is none of {kind}: {', '.join(metrics)}."
         )
     return metrics[metric]
-
-
-def _software(case: Case) -> None:
-    name = case.text("sw_class")
-    if name:
-        case.note(spaces.software(name).note)
 
 
 def _best(case: Case, question: Question) -> tuple[Any, str]:

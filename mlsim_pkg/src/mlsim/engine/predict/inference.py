@@ -24,6 +24,7 @@ from mlsim.systems import System
 from mlsim.systems.link_calibration import all_reduce_seconds
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Linear, Network, Shape
+from mlsim.workloads.steps import Parallelism
 
 CALIBRATED = "calibrated"
 # Products in attention: of queries and keys, and of scores and values; on the way back,
@@ -234,28 +235,14 @@ def _language(case: Case) -> Transformer:
     return model
 
 
-def _sizes(case: Case) -> dict[str, Any]:
+def _layout(case: Case) -> Parallelism:
     tensor, pipeline, data, expert = (case.whole(name, 1) for name in ("tp", "pp", "dp", "ep"))
     if case.extra.get("layer_split"):
         pipeline = case.count
     if expert > tensor * data and case.count % (tensor * pipeline) == 0:
         # Experts spread over more devices than share a matrix: the rest hold copies.
         data = case.count // (tensor * pipeline)
-    return {
-        "tensor_parallel": tensor,
-        "pipeline_parallel": pipeline,
-        "data_parallel": data,
-        "expert_parallel": expert,
-    }
-
-
-def _batch(case: Case) -> int:
-    """Return the sequences together; an average of them, which was measured, is rounded."""
-    found = case.number("batch", 1)
-    rounded = max(1, round(found))
-    if rounded != found:
-        case.note(f"an average of {found:g} sequences counted as {rounded:,}")
-    return rounded
+    return Parallelism(tensor=tensor, pipeline=pipeline, data=data, expert=expert)
 
 
 def _formats(case: Case) -> dict[str, Any]:
@@ -269,46 +256,46 @@ def _formats(case: Case) -> dict[str, Any]:
     }
 
 
-def _bits(case: Case) -> dict[str, Any]:
-    """Return the bytes of a weight, where the bits of the case are not those of its format."""
-    bits = case.number("w_bits", zero=True) if case.text("w_bits") else 0.0
-    if not bits or bits == precision(case.precision("w_dtype", _DEFAULT_FORMAT)).bits:
-        return {}
-    return {"bytes_per_parameter": f"{bits / 8} B/parameter"}
-
-
 def serve(case: Case, estimate: str, **other: Any) -> Serving:
     """Ask `Engine.serve` of a case; `other` stands in place of what the case says."""
-    model, sizes = _language(case), _sizes(case)
-    needed = sizes["tensor_parallel"] * sizes["pipeline_parallel"] * sizes["data_parallel"]
-    batch = other.pop("batch_size", None) or _even(case, sizes["data_parallel"])
+    model, layout = _language(case), _layout(case)
+    batch = other.pop("batch_size", None) or _batch(case, layout.data)
     # Generation that begins with nothing has its first token from somewhere.
     prompt = other.pop("prompt_tokens", None) or max(1, case.whole("input_len", zero=True))
     output = other.pop("output_tokens", None)
     if not output and model.decoder:
         output = case.whole("output_len", 1)
+    other |= layout.sizes
+    # The bits of a case may not be those of its format.
+    bits = case.number("w_bits", zero=True) if case.text("w_bits") else 0.0
+    if bits and bits != precision(case.precision("w_dtype", _DEFAULT_FORMAT)).bits:
+        other["bytes_per_parameter"] = f"{bits / 8} B/parameter"
     return Engine.serve(
         model=lengthened(model, prompt + (output or 0)),
-        hardware=case.system(max(needed, case.count)),
+        hardware=case.system(max(layout.devices, case.count)),
         batch_size=batch,
         prompt_tokens=prompt,
         output_tokens=output,
         estimate=estimate,
         check_memory=False,
         **_formats(case),
-        **_bits(case),
-        **sizes,
         **case.software(estimate, "engine"),
         **other,
     )
 
 
-def _even(case: Case, copies: int) -> int:
-    """Return a batch that copies of the model share evenly."""
-    found = _batch(case)
-    even = -(-found // copies) * copies
-    if even != found:
-        case.note(f"{found:,} sequences on {copies} copies counted as {even:,}")
+def _batch(case: Case, copies: int) -> int:
+    """Return the sequences together, which copies of the model share evenly.
+
+    An average of them, which was measured, is rounded.
+    """
+    found = case.number("batch", 1)
+    rounded = max(1, round(found))
+    if rounded != found:
+        case.note(f"an average of {found:g} sequences counted as {rounded:,}")
+    even = -(-rounded // copies) * copies
+    if even != rounded:
+        case.note(f"{rounded:,} sequences on {copies} copies counted as {even:,}")
     return even
 
 

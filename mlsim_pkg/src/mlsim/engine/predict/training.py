@@ -59,8 +59,7 @@ def _asked(case: Case) -> dict[str, Any]:
     """Return the arguments of `Engine.train`, worked out once for a case."""
     if "asked" not in case.kept:
         case.kept["asked"] = _arguments(case)
-    found: dict[str, Any] = case.kept["asked"]
-    return found
+    return case.kept["asked"]  # type: ignore[no-any-return]
 
 
 def _arguments(case: Case) -> dict[str, Any]:
@@ -77,6 +76,7 @@ def _arguments(case: Case) -> dict[str, Any]:
         return {**whole, "model": model, **_searched(case, model, whole)}
     tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
     copies, experts = max(1, devices // (tensor * pipeline * context)), case.whole("ep", 1)
+    layout = Parallelism(tensor=tensor, pipeline=pipeline, context=context, expert=experts)
     interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
     micro = _micro(case, copies, pipeline)
     recompute = str(case.extra.get("recompute", "none"))
@@ -89,10 +89,8 @@ def _arguments(case: Case) -> dict[str, Any]:
         "model": _staged(case, model, pipeline * interleaved),
         "global_batch": _global_batch(case, copies, micro, tokens),
         "micro_batch": micro,
-        "tensor_parallel": tensor,
-        "pipeline_parallel": pipeline,
-        "context_parallel": context,
-        "expert_parallel": experts,
+        **layout.sizes,
+        "data_parallel": None,  # what the devices make
         "interleaved": interleaved,
         "sequence_parallel": recompute != "full" and tensor > 1,
         "shard": _shard(case, model, tensor * pipeline, copies, experts),
@@ -127,33 +125,28 @@ def _is_open(case: Case, model: Transformer) -> bool:
 def _searched(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, Any]:
     """Return the fastest layout that fits, where a case does not state one."""
     key = (model.key, *(str(each) for each in whole.values()), case.more_whole("gb"))
-    if key not in case.layouts:
-        if len(case.layouts) >= MOST_SEARCHES:
-            raise InvalidValueError(
-                f"its layout is not stated, and {MOST_SEARCHES} were searched for this table: "
-                "state tp and pp, or ask for it in a table of its own."
-            )
-        case.layouts[key] = _search(case, model, whole)
     case.note("layout not stated: the fastest that fits is assumed")
-    found: dict[str, Any] = case.layouts[key]
-    return found
-
-
-def _search(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, Any]:
+    if key in case.layouts:
+        return case.layouts[key]  # type: ignore[no-any-return]
+    if len(case.layouts) >= MOST_SEARCHES:
+        raise InvalidValueError(
+            f"its layout is not stated, and {MOST_SEARCHES} were searched for this table: "
+            "state tp and pp, or ask for it in a table of its own."
+        )
     batch = case.more_whole("gb")
     asked = {**whole, "check_memory": True, "model": model, "global_batch": batch}
     run = Engine.train(**asked, search=True).run
     sizes = run.parallelism
-    return {
+    case.layouts[key] = found = {
         "global_batch": batch,
         "micro_batch": int(run.micro_batch),
-        "tensor_parallel": sizes.tensor,
-        "pipeline_parallel": sizes.pipeline,
+        **sizes.sizes,
         "interleaved": sizes.interleaved,
         "sequence_parallel": sizes.sequence,
         "shard": sizes.shard,
         "recompute": run.recipe.recompute,
     }
+    return found
 
 
 def _shard(case: Case, model: Transformer, parts: int, copies: int, experts: int) -> str:
@@ -217,11 +210,10 @@ def _model_flops(case: Case, attention: str) -> float:
 def _counted(case: Case, attention: str) -> float:
     tokens = case.whole("input_len", 4096)
     # Of the model itself, and not of as many layers as its stages have room for.
-    asked = {"model": _model(case, tokens), "pipeline_parallel": 1, "interleaved": 1}
-    plain = {"tensor_parallel": 1, "expert_parallel": 1, "sequence_parallel": False}
-    alone = {"context_parallel": 1, "devices": 1, "micro_batch": 1, "shard": "none"}
-    counted = {"hardware": case.device, "recompute": "none", "attention": attention}
-    found = _train(case, "roofline", **asked, **plain, **alone, **counted)
+    asked = {"model": _model(case, tokens), "hardware": case.device, **Parallelism().sizes}
+    alone = {"devices": 1, "micro_batch": 1, "shard": "none", "sequence_parallel": False}
+    counted = {"interleaved": 1, "recompute": "none", "attention": attention}
+    found = _train(case, "roofline", **asked, **alone, **counted)
     return float(found.value("ideal_step_time")) * _peak(case)
 
 

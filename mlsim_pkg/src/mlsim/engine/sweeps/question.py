@@ -126,7 +126,12 @@ def listed(name: str, value: Any) -> Any:
     """
     entries: Any
     if hasattr(value, "tolist") and bool(getattr(value, "ndim", 0)):
-        entries = _flat(value)
+        import numpy as np
+
+        # Of any shape, in its order; numbers stay an array.
+        entries = value.reshape(-1) if hasattr(value, "units") else np.asarray(value).reshape(-1)
+        if not hasattr(value, "units") and entries.dtype.kind not in "iuf":
+            entries = entries.tolist()
     elif isinstance(value, range):
         entries = value
     elif name in _LISTS and isinstance(value, (list, tuple)):
@@ -149,16 +154,6 @@ def listed(name: str, value: Any) -> Any:
 
 # Of these a table of numbers may be given, which is read row by row.
 _DEEP = ("batch_size", "prompt_tokens", "output_tokens")
-
-
-def _flat(value: Any) -> Any:
-    """Return the entries of an array of any shape, in its order; numbers stay an array."""
-    import numpy as np
-
-    if hasattr(value, "units"):
-        return value.reshape(-1)
-    flat = np.asarray(value).reshape(-1)
-    return flat if flat.dtype.kind in "iuf" else flat.tolist()
 
 
 def label(value: Any) -> Any:
@@ -247,12 +242,6 @@ class Question:
         found = {name: term(quantity_of(name)).unit for name in self.results if not _words(name)}
         return {**own, **found}
 
-    def places(self, axis: Axis, start: int, stop: int) -> Any:
-        """Return which value of an axis each row from `start` to `stop` has."""
-        import numpy as np
-
-        return self.spread(axis, np.arange(len(axis)), start, stop)
-
     def spread(self, axis: Axis, values: Any, start: int, stop: int) -> Any:
         """Return the value of each row, of an array with one for each value of an axis.
 
@@ -272,12 +261,13 @@ class Question:
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[dict[str, Any], int, int]]:
         """Yield the choices that rows from `start` to `stop` have, and the rows of each."""
-        at = start
-        while at < stop:
-            end = min(stop, (at // self.together + 1) * self.together)
-            place = {axis: int(self.places(axis, at, at + 1)[0]) for axis in self.choices}
-            yield {axis.name: axis.entries[i] for axis, i in place.items()}, at, end
-            at = end
+        for choice in range(start // self.together, -(-stop // self.together)):
+            place, chosen = choice, {}
+            for axis in reversed(self.choices):  # the last changes fastest
+                place, at = divmod(place, len(axis))
+                chosen[axis.name] = axis.entries[at]
+            first = choice * self.together
+            yield chosen, max(start, first), min(stop, first + self.together)
 
     def numbers(self, start: int, stop: int) -> dict[str, Any]:
         """Return the values of what is computed together, for each row, in base units."""
@@ -306,7 +296,10 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     found = _door(door, several, given, "sweep")
     notes = {}
     if found.name == "solve":
-        _only_networks(several, all_of=isinstance(given["model"], spaces.Namespace))
+        if isinstance(given["model"], spaces.Namespace):  # of all models, the networks
+            several["model"] = [each for each in several["model"] if isinstance(each, Network)]
+        several["model"] = [resolve.network(each) for each in several["model"]]
+        several["hardware"] = [resolve.device(each) for each in several["hardware"]]
         if list(several.get("precision", [None])) == [None]:
             notes["formats_assumed"] = by_default(USUAL)
             several["precision"] = [USUAL]
@@ -366,14 +359,6 @@ def _door(name: str | None, several: dict[str, Any], given: Mapping[str, Any], a
     if missing := [each for each in found.required if each not in several]:
         raise TypeError(f"{asker}() missing 1 required keyword-only argument: {missing[0]!r}")
     return found
-
-
-def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
-    """Refuse what is no network or no device; of a whole namespace keep the networks."""
-    if all_of:
-        several["model"] = [each for each in several["model"] if isinstance(each, Network)]
-    several["model"] = [resolve.network(each) for each in several["model"]]
-    several["hardware"] = [resolve.device(each) for each in several["hardware"]]
 
 
 def named(argument: str) -> str:

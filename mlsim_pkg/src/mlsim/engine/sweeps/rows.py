@@ -129,10 +129,14 @@ class Rows:
     def ask(self, numbers: Mapping[str, Any], *, alone: bool = False) -> Any:
         """Return the door's answer: one for all rows, or of one row as if it was asked alone."""
         door, alone = self.question.door, alone or self.question.together == 1
-        given = {
-            name: _given(values, self.question.units[name], alone=alone)
-            for name, values in numbers.items()
-        }
+        given: dict[str, Any] = {}
+        for name, values in numbers.items():
+            found, unit = float(values[0]) if alone else values, self.question.units[name]
+            if unit not in BARE:
+                found = quantity(found, unit)
+            elif alone and found.is_integer():
+                found = int(found)
+            given[name] = found
         memory = {"check_memory": False} if door.checks_memory else {}
         answer = door.ask(**self.choice, **given, **memory)
         _ = answer.question  # what is refused only when somebody looks is refused here
@@ -254,14 +258,6 @@ class OneByOne(Rows):
         for index in range(len(rows)):
             part = slice(index, index + 1)
             super().fill({name: values[part] for name, values in numbers.items()}, rows[part])
-
-
-def _given(values: Any, unit: str, *, alone: bool) -> Any:
-    """Return numbers as a door takes them, with their unit; alone, the first as a number."""
-    found = float(values[0]) if alone else values
-    if unit not in BARE:
-        return quantity(found, unit)
-    return int(found) if alone and found.is_integer() else found
 
 
 def _part(answer: Any, name: str) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from mlsim.engine.sweeps.question import Question
-from mlsim.engine.sweeps.rows import UNITS, Block, Words, asked, block
-from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, check_whole, nearest, need
+from mlsim.engine.sweeps.rows import Block, Words, asked, block
+from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, check_whole, need
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrays import alone
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
 # Rows of a block: of a door whose numbers run as arrays, and of one that is asked row by row.
@@ -153,7 +153,14 @@ def _submitted(
     question: Question, places: list[tuple[int, int]], work: tuple[Any, Any], scheduler: Any
 ) -> Iterator[tuple[tuple[int, int], Any]]:
     """Keep every worker busy with a few blocks at a time; yield them as they are done."""
-    sent, dask = _packed(question), hasattr(scheduler, "scatter")
+    try:
+        sent = pickle.dumps(question)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidValueError(
+            f"this sweep can't be sent to workers: {error}. Give names, numbers and records of the "
+            "zoo, or leave scheduler out."
+        ) from None
+    dask = hasattr(scheduler, "scatter")
     # A cluster is sent the question once, and not with every block.
     given = scheduler.scatter(sent, broadcast=True, hash=False) if dask else sent
     options = {"pure": False} if dask else {}
@@ -192,16 +199,6 @@ def _workers(scheduler: Any) -> int:
     if hasattr(scheduler, "nthreads"):
         return max(1, int(sum(scheduler.nthreads().values())))
     return int(getattr(scheduler, "_max_workers", _UNKNOWN))
-
-
-def _packed(question: Question) -> bytes:
-    try:
-        return pickle.dumps(question)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise InvalidValueError(
-            f"this sweep can't be sent to workers: {error}. Give names, numbers and records of the "
-            "zoo, or leave scheduler out."
-        ) from None
 
 
 @lru_cache(maxsize=4)
@@ -279,9 +276,7 @@ def _own(found: Any, name: str, value: Any) -> bool:
     ours = type(value).__module__.startswith("mlsim.") and hasattr(value, "__dict__")
     if not ours or isinstance(value, Answer):  # which also has what was looked up in it
         return False
-    for key in sorted(value.__dict__):
-        _feed(found, name, key)
-        _feed(found, name, value.__dict__[key])
+    _feed(found, name, value.__dict__)
     return True
 
 
@@ -309,46 +304,6 @@ class SweptFolder:
     rows: int
     blocks: int
     units: dict[str, str]
-
-    def read(self, columns: Sequence[str] | None = None, where: Any = None) -> pandas.DataFrame:
-        """Return rows as a table.
-
-        Parameters
-        ----------
-        columns
-            Those that are read; all by default.
-        where
-            Conditions on rows, as pyarrow takes them: [("hardware", "==", "NVIDIA A100")].
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such column, or a condition is none.
-        """
-        need("pyarrow", _PURPOSE, _EXTRA)
-        from pyarrow import ArrowInvalid, parquet
-
-        for name in columns or ():
-            if name not in self.columns:
-                raise InvalidValueError(
-                    f"{self.path} has no column {name!r}.{nearest(name, self.columns)} It has: "
-                    f"{', '.join(self.columns)}."
-                )
-        try:
-            found = parquet.read_table(
-                self.path, columns=None if columns is None else list(columns), filters=where
-            )
-        except (ArrowInvalid, TypeError, ValueError) as error:
-            words = str(error).partition("\n")[0]
-            raise InvalidValueError(
-                f"where = {where!r} is no condition on rows: {words}. Such as "
-                "[('feasible', '==', True)]."
-            ) from None
-        table: pandas.DataFrame = found.to_pandas()
-        table.attrs[UNITS] = {
-            name: unit for name, unit in self.units.items() if name in table.columns
-        }
-        return table
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from mlsim.hardware import Device
     from mlsim.values.kinds import Quantity
-    from mlsim.workloads.graph import Graph, Node
+    from mlsim.workloads.graph import Graph
     from mlsim.workloads.model import Model, Network
 
 # Numbers that each optimizer keeps of a parameter.
@@ -48,14 +48,6 @@ OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2}
 _MOST = 40
 _PARTS = ("inputs", "weights", "outputs")
 _COLUMNS = ("bytes_in", "bytes_weights", "bytes_out")
-
-
-def _unit(count: str) -> str:
-    return "FLOP" if count == FLOP else f"operations ({count})"
-
-
-def _kind(node: Node) -> str:
-    return f"{node.function} {node.kind}" if node.function else node.kind
 
 
 class Anatomy(Figures, Suggesting):
@@ -423,7 +415,7 @@ class Anatomy(Figures, Suggesting):
         rows = part.folded(
             {
                 "layer": node.name,
-                "type": f"{_kind(node)}-{number}",
+                "type": f"{node.function} {node.kind}-{number}".lstrip(),
                 "output_shape": (-1, *node.shape),
                 "parameters": node.parameters,
             }
@@ -506,7 +498,8 @@ class Anatomy(Figures, Suggesting):
         columns += ["intensity", *(("time", "bound") if self.device else ())]
         total = self.totals
         sizes = f"{total['parameters']:,} parameters, {held(total['bytes_weights'])} of weights"
-        notes = [f"{sizes}, {total['operations']:,.0f} {_unit(self.count)}"]
+        unit = "FLOP" if self.count == FLOP else f"operations ({self.count})"
+        notes = [f"{sizes}, {total['operations']:,.0f} {unit}"]
         if self.training:
             peak = self.step.peak
             notes.append(f"peak of a step {held(peak.total)}, {peak.phase} {peak.layer}".rstrip())

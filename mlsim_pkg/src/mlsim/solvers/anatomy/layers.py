@@ -11,7 +11,7 @@ import io
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +63,6 @@ class View:
         Raw numbers: counts, bytes, seconds.
     notes
         Lines below the rows, such as totals in words.
-    heads
-        What columns are called when written, where that differs from their names.
     most
         Rows that are written; of more, those at the ends. 0 for all.
 
@@ -79,7 +77,6 @@ class View:
     columns: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
-    heads: Mapping[str, str] = field(default_factory=dict)
     most: int = 0
 
     def __iter__(self) -> Any:
@@ -126,7 +123,7 @@ class View:
         return written.getvalue()
 
     def _cells(self) -> list[list[str]]:
-        head = [self.heads.get(name, name.replace("_", " ")) for name in self.columns]
+        head = [name.replace("_", " ") for name in self.columns]
         rows = [[_shown(name, row.get(name)) for name in self.columns] for row in self.rows]
         if self.most and len(rows) > self.most:
             ends = self.most // 2
@@ -260,13 +257,11 @@ class Part:
         UnknownNameError
             If no layer lies in it.
         """
-        found = tuple(node for node in graph.layers if self._has(node.name))
+        inside = f"{self.inside}." if self.inside else ""
+        found = tuple(node for node in graph.layers if f"{node.name}.".startswith(inside))
         if not found:
             raise unknown_name("part of the network", self.inside, blocks(graph))
         return found
-
-    def _has(self, name: str) -> bool:
-        return not self.inside or f"{name}.".startswith(f"{self.inside}.")
 
     def row(self, name: str) -> str:
         """Return the name of the row that a layer is in."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, equations_of, roofline
@@ -45,15 +44,11 @@ def largest_batch(at: At, capacity: float, what: str) -> int:
             f"{at(1).about} needs {held(needed)}, even with one sample; {what} has "
             f"{held(capacity)}. Use a smaller number format, or a device with more memory."
         )
-    return _last(lambda batch: at(batch).required_bytes <= capacity)
-
-
-def _last(fits: Callable[[int], bool]) -> int:
-    """Return the last whole number that fits, of those from 1; all smaller ones do."""
     low, high = 1, 2
-    while high < _MOST and fits(high):
+    while high < _MOST and at(high).required_bytes <= capacity:
         low, high = high, high * 2
-    return low + bisect_left(range(low + 1, high), True, key=lambda number: not fits(number))
+    too_large = bisect_right(range(low + 1, high), capacity, key=lambda b: at(b).required_bytes)
+    return low + too_large
 
 
 def question(anatomy: Anatomy, disk_bandwidth: Any, **known: Any) -> Question:
@@ -86,7 +81,7 @@ def over_memory(at: At, batches: Sequence[int], disk_bandwidth: Any) -> View:
     batches = list(batches)
     if not batches:
         raise InvalidValueError("give at least one batch, such as batches=[64, 128, 256].")
-    rows = list(map(partial(_row, at, disk_bandwidth), batches))
+    rows = [Step(each, question(each, disk_bandwidth)) for each in map(at, batches)]
     first = at(batches[0])
     title = f"{first.model.name} on {_device(first).name} where memory ends, {first.precision.name}"
     columns = ("batch", "memory", "excess", "step_time", "paging_time", "throughput")
@@ -129,11 +124,6 @@ class Step(dict[str, Any]):
     def excess(self) -> Quantity:
         """Bytes that do not fit."""
         return solved(self._asked, "memory_excess", self._about)
-
-
-def _row(at: At, disk_bandwidth: Any, batch: int) -> Step:
-    anatomy = at(batch)
-    return Step(anatomy, question(anatomy, disk_bandwidth))
 
 
 # Faster than any: of a step that fits, nothing goes to it.

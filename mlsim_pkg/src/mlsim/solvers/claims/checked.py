@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -99,7 +99,10 @@ def judge(machine: AnyMachine, claim: Claim, tolerance: float) -> Finding:
     if not machine.fitting:
         # The weights alone don't fit: that is said of the memory, not of the figure.
         return Finding(claim, POSSIBLE, term, batch, bound, excess)
-    estimate, by = _estimate(machine, name, batch)
+    try:
+        estimate, by = machine.limit(name, batch, CALIBRATED), CALIBRATED
+    except NotMeasuredError:
+        estimate, by = machine.limit(name, batch, "roofline"), "roofline"
     over = claim.excess(estimate)
     verdict = PLAUSIBLE if over <= 1 + tolerance else POSSIBLE
     return Finding(claim, verdict, term, batch, bound, excess, estimate, by, over)
@@ -132,14 +135,6 @@ def _term(machine: AnyMachine, claim: Claim, batch: int) -> str:
     if claim.metric.name in (FIRST, SAMPLES) or most:
         return WEIGHTS if most else BYTES
     return CACHE
-
-
-def _estimate(machine: AnyMachine, metric: str, batch: int) -> tuple[float, str]:
-    """Return the calibrated estimate, or where nobody measured the device, the roofline."""
-    try:
-        return machine.limit(metric, batch, CALIBRATED), CALIBRATED
-    except NotMeasuredError:
-        return machine.limit(metric, batch, "roofline"), "roofline"
 
 
 # Formats that programs serve models in, widest first; those that a device lacks are left out.
@@ -195,12 +190,17 @@ def remedies(machine: AnyMachine, claims: Sequence[Claim], findings: Sequence[Fi
     if any(each.metric.name == MFU and each.value > 1 for each in claims):
         return Remedies()  # no machine does more than all of its arithmetic
     shared = any(each.metric.shared for each in claims)
-    found, tried = _format(machine, claims)
+    found, tried = None, []
+    for name, changed in _narrower(machine):
+        tried.append(name)
+        if holds(replace(machine, formats=changed), claims):
+            found = name
+            break
     return Remedies(
         batch=batch_that(machine, claims),
         smallest=shared,
         format=found,
-        formats_tried=tried,
+        formats_tried=tuple(tried),
         devices=_devices(machine, claims),
         tokens_per_step=_tokens_per_step(findings),
         bits_per_weight=_bits(machine, findings),
@@ -216,7 +216,7 @@ def batch_that(machine: AnyMachine, claims: Sequence[Claim]) -> int | None:
     others = [each for each in claims if not each.metric.shared]
 
     def within(some: Sequence[Claim]) -> Callable[[int], bool]:
-        return lambda batch: holds(machine.on(batch=batch), some)
+        return lambda batch: holds(replace(machine, batch=batch), some)
 
     # More users slow each of them down, and speed up all together.
     largest = _last(within(others), most)
@@ -243,7 +243,7 @@ def _last(true: Callable[[int], bool], most: int) -> int:
 
 def _devices(machine: AnyMachine, claims: Sequence[Claim]) -> int | None:
     def enough(count: int) -> bool:
-        return holds(machine.on(devices=count), claims)
+        return holds(replace(machine, devices=count), claims)
 
     high = machine.devices
     while not enough(high):
@@ -251,16 +251,6 @@ def _devices(machine: AnyMachine, claims: Sequence[Claim]) -> int | None:
         if high > MOST_DEVICES:
             return None
     return _first(enough, high)
-
-
-def _format(machine: AnyMachine, claims: Sequence[Claim]) -> tuple[str | None, tuple[str, ...]]:
-    """Return the first narrower format in which the claims hold, and those that were tried."""
-    tried = []
-    for name, changed in _narrower(machine):
-        tried.append(name)
-        if holds(machine.on(formats=changed), claims):
-            return name, tuple(tried)
-    return None, tuple(tried)
 
 
 def _narrower(machine: AnyMachine) -> list[tuple[str, Any]]:
@@ -368,15 +358,6 @@ def _figure(finding: Finding, claim: Claim) -> tuple[str, str]:
     )
 
 
-def _estimate_words(finding: Finding) -> str:
-    unit, estimate = finding.claim.metric.unit if finding.claim else "1", finding.estimate or 0.0
-    shown = f"{estimate:.1%}" if unit == "1" else text(estimate, unit)
-    return (
-        f"{shown} ({finding.estimated_by}, nothing sent); "
-        f"claimed is {finding.over or 0.0:.2g} times as fast"
-    )
-
-
 def _remedies(checked: Checked) -> list[str]:
     found, machine = checked.remedies, checked.machine
     words = []
@@ -448,7 +429,10 @@ def _findings(checked: Checked) -> Pairs:
             continue
         rows.append(_figure(finding, finding.claim))
         if finding.estimate is not None:
-            rows.append(("estimate", _estimate_words(finding)))
+            unit, estimate = finding.claim.metric.unit, finding.estimate
+            shown = f"{estimate:.1%}" if unit == "1" else text(estimate, unit)
+            over = f"claimed is {finding.over or 0.0:.2g} times as fast"
+            rows.append(("estimate", f"{shown} ({finding.estimated_by}, nothing sent); {over}"))
     return rows
 
 
@@ -609,10 +593,6 @@ class Checked(Written):
         if metric.name == SAMPLES:
             return serving.explain("time_to_first_token")
         return serving.explain(metric.asked)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verdict for JSON: every value with its unit."""
-        return self.form.asked(self)
 
     def __repr__(self) -> str:
         return str(self)

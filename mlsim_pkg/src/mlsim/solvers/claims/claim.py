@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,8 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Network
 
+_KINDS = ("rate", "shared", "decodes")
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -56,46 +58,24 @@ class Metric:
     words: str
     unit: str
     asked: str
-    rate: bool = True
-    shared: bool = False
-    decodes: bool = False
+    rate: bool
+    shared: bool
+    decodes: bool
 
 
+_TOKENS, _EACH = "tokens per second, all users together", "tokens per second for each user"
 _ALL = (
-    Metric(
-        "tokens_per_second",
-        "tokens per second, all users together",
-        "token/s",
-        "decode_throughput",
-        shared=True,
-        decodes=True,
-    ),
-    Metric(
-        "tokens_per_second_per_user",
-        "tokens per second for each user",
-        "token/s",
-        "user_token_rate",
-        decodes=True,
-    ),
-    Metric(
-        "time_per_output_token",
-        "time per output token",
-        "s",
-        "time_per_output_token",
-        rate=False,
-        decodes=True,
-    ),
-    Metric("time_to_first_token", "time to first token", "s", "time_to_first_token", rate=False),
-    Metric(
-        "samples_per_second",
-        "samples per second",
-        "sample/s",
-        "throughput",
-        shared=True,
-    ),
-    Metric("mfu", "model FLOPs utilization of training", "1", "total_flops"),
+    ("tokens_per_second", _TOKENS, "token/s", "decode_throughput", "rate shared decodes"),
+    ("tokens_per_second_per_user", _EACH, "token/s", "user_token_rate", "rate decodes"),
+    ("time_per_output_token", "time per output token", "s", "time_per_output_token", "decodes"),
+    ("time_to_first_token", "time to first token", "s", "time_to_first_token", ""),
+    ("samples_per_second", "samples per second", "sample/s", "throughput", "rate shared"),
+    ("mfu", "model FLOPs utilization of training", "1", "total_flops", "rate"),
 )
-METRICS: Mapping[str, Metric] = {each.name: each for each in _ALL}
+METRICS: Mapping[str, Metric] = {
+    name: Metric(name, words, unit, asked, *(each in kinds for each in _KINDS))
+    for name, words, unit, asked, kinds in _ALL
+}
 SAMPLES, MFU, FIRST = "samples_per_second", "mfu", "time_to_first_token"
 
 
@@ -142,11 +122,18 @@ def _figure(metric: Metric, value: Any) -> float:
             f"{metric.name} must be one figure, not {value!r}: check one claim at a time."
         )
     if metric.name == MFU:
-        return _share(value)
+        if isinstance(value, str) and value.strip().endswith("%"):
+            with suppress(ValueError):
+                value = float(value.strip()[:-1]) / 100
+        # It may be above one, which is then judged.
+        if not _is_number(value) or not 0 < value < 100:
+            raise InvalidValueError(
+                f"mfu must be a share such as 0.45, or text such as '45%'; not {value!r}."
+            )
+        return float(value)
     if not metric.rate:
         return float(validate(metric.name, value))
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not usable or not 0 < value < math.inf:
+    if not _is_number(value) or not 0 < value < math.inf:
         raise InvalidValueError(
             f"{metric.name} must be a positive number, which counts per second, such as 314; "
             f"not {value!r}."
@@ -154,17 +141,8 @@ def _figure(metric: Metric, value: Any) -> float:
     return float(value)
 
 
-def _share(value: Any) -> float:
-    """Return a utilization as a share of one; it may be above one, which is then judged."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        with suppress(ValueError):
-            value = float(value.strip()[:-1]) / 100
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not usable or not 0 < value < 100:
-        raise InvalidValueError(
-            f"mfu must be a share such as 0.45, or text such as '45%'; not {value!r}."
-        )
-    return float(value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # What a claim that does not say how long its texts are is judged by: the shortest there are.
@@ -202,11 +180,9 @@ class Machine:
         """Return the service of so many sequences together."""
         device, given = self.device, {}
         if self.devices > 1:
-            used = dict.fromkeys(self.formats.all_computing(device))
             bandwidth = device.memory.figures["bandwidth"].si
-            peaks = [device.compute.figure(each).si for each in used]
             given = {
-                "peak_flops": f"{pooled_peak(self.devices, max(peaks))} FLOP/s",
+                "peak_flops": f"{self.peak} FLOP/s",
                 "memory_bandwidth": f"{pooled_bandwidth(self.devices, bandwidth)} B/s",
                 "memory_capacity": f"{self.capacity} B",
             }
@@ -301,10 +277,6 @@ class Machine:
             return MOST_BATCH
         return min(int(held_sequences(self.capacity, self.weights, self.cache_each)), MOST_BATCH)
 
-    def on(self, **changed: Any) -> Machine:
-        """Return the same claim on another number of devices, or in another format."""
-        return replace(self, **changed)
-
 
 @dataclass(frozen=True)
 class NetworkMachine:
@@ -372,7 +344,3 @@ class NetworkMachine:
     def fitting(self) -> int:
         """No limit but the weights: activations may be made in parts."""
         return MOST_BATCH if self.weights <= self.device.capacity_si else 0
-
-    def on(self, **changed: Any) -> NetworkMachine:
-        """Return the same claim on another number of devices, or in another format."""
-        return replace(self, **changed)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlsim.equations import energy
-from mlsim.errors import InvalidValueError, UnknownArgumentError, WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.infrastructure import EmbodiedCarbon
-from mlsim.solvers.footprint import surroundings
-from mlsim.solvers.footprint.footprint import Account, Footprint
+from mlsim.solvers.footprint.footprint import Account
 from mlsim.solvers.footprint.surroundings import (
     LEFT_OUT,
     Entries,
@@ -20,9 +19,13 @@ from mlsim.solvers.footprint.surroundings import (
     Shelf,
     Shelves,
     Weights,
+    Where,
+    carbon,
+    data_centre,
     entry,
     exactly,
     limits,
+    water,
 )
 from mlsim.solvers.load import Load
 from mlsim.systems import Cluster, System
@@ -61,57 +64,14 @@ class OnRecord:
     idle_share: IdleShare
 
 
-def footprint(
-    work: Any,
-    record: OnRecord,
-    *,
-    hardware: Any,
-    device_hours: Any,
-    places: Mapping[str, Any],
-    pue: Any,
-    wue: Any,
-    carbon_intensity: Any,
-    water_intensity: Any,
-    hour: Any,
-    accounting: str,
-    embodied: Any,
-    host: Any,
-    network: Any,
-    given: Mapping[str, Any],
-) -> Footprint:
-    """Reckon the footprint of a load; see `Engine.footprint` for the arguments.
+def load_of(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load:
+    """Return the load of a service or a run, or of device-hours.
 
     Raises
     ------
     MlsimError
-        As `Engine.footprint`.
+        If neither, or both, are given.
     """
-    for name in given:
-        if name not in GIVABLE:
-            raise UnknownArgumentError(name, GIVABLE)
-    load = _load(work, hardware, device_hours, record)
-    place = surroundings.where(record.places, **places)
-    centre, no_site_water, words = surroundings.data_centre(place, pue, wue)
-    carbon, grid = surroundings.carbon(place, carbon_intensity, hour, accounting)
-    source_water, no_source_water = surroundings.water(place, water_intensity)
-    made = _Assembly(load, given, record, {**no_site_water, **no_source_water}, [])
-    entries = {
-        **made.held(),
-        **made.powers(),
-        **made.host(host),
-        **made.network(network),
-        **centre,
-        **carbon,
-        **source_water,
-        **made.embodied(embodied),
-    }
-    made.sum_of_water(entries)
-    account = Account(load, entries, f"{words}, {grid}", made.missing, tuple(made.left_out))
-    return Footprint(account)
-
-
-def _load(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load:
-    """Return the load of a service or a run, or of device-hours."""
     if work is None:
         if hardware is None or device_hours is None:
             raise InvalidValueError(
@@ -134,14 +94,39 @@ def _load(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load
 
 
 @dataclass(frozen=True)
-class _Assembly:
-    """What is known of a load itself; of what is not, why, and what is not counted."""
+class Assembly:
+    """What is known of a load itself; of what is not, why, and what is not counted.
+
+    `given` has quantities that are given of it, as `Engine.footprint` takes them.
+    """
 
     load: Load
     given: Mapping[str, Any]
     record: OnRecord
-    missing: dict[str, str]
-    left_out: list[str]
+    missing: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def account(
+        self, place: Where, *, host: Any, network: Any, embodied: Any, **asked: Any
+    ) -> Account:
+        """Return it with all around it: what is asked of data centre, electricity and water."""
+        centre, no_site_water, words = data_centre(place, asked["pue"], asked["wue"])
+        emitted, grid = carbon(place, asked["carbon_intensity"], asked["hour"], asked["accounting"])
+        source_water, no_source_water = water(place, asked["water_intensity"])
+        self.missing.update(no_site_water | no_source_water)
+        entries = {
+            **self.held(),
+            **self.powers(),
+            **self.host(host),
+            **self.network(network),
+            **centre,
+            **emitted,
+            **source_water,
+            **self.embodied(embodied),
+        }
+        self.sum_of_water(entries)
+        where = f"{words}, {grid}"
+        return Account(self.load, entries, where, self.missing, tuple(self.left_out))
 
     def held(self) -> Entries:
         """Return how much is held, and for how many tokens."""
@@ -151,22 +136,18 @@ class _Assembly:
             "working_time": exactly(load.time, origin),
         }
         if "tokens" in self.given:
-            found["load_tokens"] = self._tokens(self.given["tokens"])
+            value = self.given["tokens"]
+            found["load_tokens"] = told = entry("load_tokens", value, shown="tokens")
+            if load.tokens and not told.low <= load.tokens <= told.high:
+                raise InvalidValueError(
+                    f"tokens = {value!r} contradicts the load, which makes {load.tokens:,.0f} "
+                    f"tokens ({load.label}): leave tokens out, or give another load."
+                )
         elif load.tokens:
             found["load_tokens"] = exactly(load.tokens, origin)
         else:
             self.missing["load_tokens"] = (
                 "nobody says how many tokens the load makes: give tokens=."
-            )
-        return found
-
-    def _tokens(self, value: Any) -> Entry:
-        """Check given tokens: a load that says how many it makes is not told otherwise."""
-        found, load = entry("load_tokens", value, shown="tokens"), self.load
-        if load.tokens and not found.low <= load.tokens <= found.high:
-            raise InvalidValueError(
-                f"tokens = {value!r} contradicts the load, which makes {load.tokens:,.0f} tokens "
-                f"({load.label}): leave tokens out, or give another load."
             )
         return found
 
@@ -180,7 +161,16 @@ class _Assembly:
                 raise InvalidValueError(f"device_power is the average: leave {used[0]} out.")
             for name in ("power_load", "power_share"):
                 self.missing[name] = "device_power is given, so that nothing is known of the load."
-            return {"device_power": _at_least_idle(load, given["device_power"])}
+            power, figure = (
+                entry("device_power", given["device_power"]),
+                load.device.figures.get("power.idle"),
+            )
+            if figure and power.low < figure.si:
+                raise InvalidValueError(
+                    f"device_power must be at least what {load.device.name} draws idle, "
+                    f"{figure.text}, not {power.low:,.4g} W."
+                )
+            return {"device_power": power}
         ends = (given.get("idle_power"), given.get("max_power"))
         idle, most = limits(load.device, *ends, self.record.idle_share)
         found = {"idle_power": idle, "max_power": most}
@@ -306,15 +296,3 @@ class _Assembly:
             # The part itself is refused; in the sum it is nothing, and named.
             entries[lacks[0]] = exactly(0.0, f"{LEFT_OUT} of the sum: not known")
             self.left_out.append(f"{parts[lacks[0]]}: not known")
-
-
-def _at_least_idle(load: Load, value: Any) -> Entry:
-    """Check a given power: a device never draws less than when it is idle."""
-    power = entry("device_power", value)
-    figure = load.device.figures.get("power.idle")
-    if figure and power.low < figure.si:
-        raise InvalidValueError(
-            f"device_power must be at least what {load.device.name} draws idle, "
-            f"{figure.text}, not {power.low:,.4g} W."
-        )
-    return power

@@ -142,9 +142,13 @@ def in_format(
     if blank.estimate == BOUND or (blank.estimate == CALIBRATED and phase == "inference"):
         # Of a bound, passes could be done before; measured products have theirs with them.
         kernels = without_passes(kernels)
+    peaks = own.peaks if own else device.compute.figures
+    base = next((name for name in BASELINES if name in peaks), None)
+    # The products of the same layer in the first baseline that there is a peak for.
+    baseline = plain(base, phase, baseline=True) if base else ()
     return replace(
         blank,
-        kernels=(*kernels, *_baseline(device, phase, own.peaks if own else None)),
+        kernels=(*kernels, *baseline),
         precision=found.name if found else chosen,
         recipe=found,
         divides=divides,
@@ -250,13 +254,12 @@ def _others(device: Device) -> str:
         each.key
         for each in recipes().values()
         if not each.architectures
-        and all(kernel.computes in ("", *device.compute.figures) for kernel in _first(each))
+        and all(
+            kernel.computes in ("", *device.compute.figures)
+            for kernel in each.kernels(next(iter(each.phases)))
+        )
     ]
     return ", ".join(found) or "none"
-
-
-def _first(recipe: Recipe) -> tuple[LayerKernel, ...]:
-    return recipe.kernels(next(iter(recipe.phases)))
 
 
 def _format(precision: Any, recipe: Recipe | None) -> str:
@@ -297,17 +300,6 @@ def _check_blocks(divides: Mapping[str, int], given: Mapping[str, Any], what: st
             f"{name} = {first:,.0f} is no multiple of {block}, and {what} has a scale for each "
             f"block of {block} along it. Pad it: the nearest is {near}."
         )
-
-
-def _baseline(
-    device: Device, phase: str, peaks: Mapping[str, float] | None
-) -> tuple[LayerKernel, ...]:
-    """Return the products of the same layer in the first baseline that there is a peak for."""
-    there = peaks if peaks is not None else device.compute.figures
-    for name in BASELINES:
-        if name in there:
-            return plain(name, phase, baseline=True)
-    return ()
 
 
 # Formats without passes that are compared if nobody names any.

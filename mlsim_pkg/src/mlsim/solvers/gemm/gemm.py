@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import lcm
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,7 +29,7 @@ from mlsim.solvers.answer import (
     seconds,
     with_unit,
 )
-from mlsim.solvers.arrays import elasticities
+from mlsim.solvers.arrays import STEP, elasticities
 from mlsim.solvers.explain import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation
 from mlsim.solvers.question import Known, Question
@@ -58,91 +58,10 @@ _SIDES = {
 _OF_SIDES = {"rows": "M", "outputs": "N", "inputs": "K"}
 
 
-def from_which(gemm: Gemm, vary: str, target: str, value: Any) -> int:
-    """Return the least size from which a result stays at or above a value.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such side or result.
-    UnreachableError
-        If the largest size that is tried is below the value.
-    """
-    numpy = need("numpy", "a search", "arrays")
-    gemm.one_point("find()")
-    if vary not in _SIDES:
-        raise unknown_name("side to vary", vary, _SIDES)
-    if target not in gemm.names:
-        raise unknown_name("result of a gemm", target, gemm.names)
-    wanted = float(validate(target, value))
-    block = _block(gemm, _SIDES[vary])
-    sizes = numpy.arange(block, LARGEST + 1, block, dtype=float)
-    changed = replace(gemm.layer, **dict.fromkeys(_SIDES[vary], sizes))
-    results = changed.question.evaluate(target)[target]
-    below = numpy.flatnonzero(~(results >= wanted))
-    if not below.size:
-        return int(sizes[0])
-    if below[-1] == sizes.size - 1:
-        unit = term(target).printed
-        raise UnreachableError(
-            f"{target} is {text(float(results[-1]), unit)} at {vary} = {sizes[-1]:,.0f}, below "
-            f"{text(wanted, unit)}; the most is {text(float(results.max()), unit)}, at "
-            f"{vary} = {sizes[results.argmax()]:,.0f}."
-        )
-    return int(sizes[below[-1] + 1])
-
-
-def _block(gemm: Gemm, sides: tuple[str, ...]) -> int:
-    """Return what each size has to be a multiple of."""
-    divides = gemm.layer.divides
-    return lcm(*(divides.get(_OF_SIDES[side], 1) for side in sides))
-
-
-def sensitivity(gemm: Gemm, target: str) -> pandas.DataFrame:
-    """Return how much a result changes with each input, as a table; see `elasticities`."""
-    layer, known = gemm.layer, gemm.question.known
-    table = gemm.question.table.columns
-
-    def function(name: str) -> Callable[[Any], Any]:
-        def at(values: Any) -> Any:
-            if name in _OF_QUANTITIES:
-                changed = replace(layer, **{_OF_QUANTITIES[name]: values})
-            else:
-                changed = replace(layer, given={**layer.given, name: values})
-            return changed.question.evaluate(target)[target]
-
-        return at
-
-    inputs = [(name, float(known[name])) for name in (*_OF_QUANTITIES, *GIVABLE) if name in known]
-    inputs += [(name, table[name][0]) for name in GIVABLE if name in table]
-    return elasticities([each for each in inputs if each[1] > 0], function)
-
-
-_OF_QUANTITIES = {"layer_rows": "rows", "layer_outputs": "outputs", "layer_inputs": "inputs"}
-
-
 EQUATIONS = equations_of(physics.BREAK_EVEN)
 
 _LETTERS = {"layer_rows": "M", "layer_outputs": "N", "layer_inputs": "K"}
-
-
-def expression(gemm: Gemm, name: str) -> Any:
-    """Return a result of a layer as a SymPy expression in M, N and K; see `Gemm.expression`."""
-    sympy = need("sympy", "a formula of M, N and K", "math")
-    if gemm.layer.estimate == CALIBRATED:
-        raise InvalidValueError(
-            "the calibrated estimate picks the fastest of several kernels for each shape, which "
-            'is no formula: ask estimate="roofline", with constants= for measured shares.'
-        )
-    gemm.value(name)
-    question, inner = gemm._asked(name)
-    columns = question.table.columns
-    known = {**question.known, **columns}
-    sides = {quantity: symbol(quantity) for quantity in _LETTERS}
-    steps = question.plan(inner).steps
-    found = in_symbols(steps, {**known, **sides}, inner)
-    letters = {symbol(name): sympy.Symbol(said, positive=True) for name, said in _LETTERS.items()}
-    return found.subs(letters)
+_OF_QUANTITIES = {"layer_rows": "rows", "layer_outputs": "outputs", "layer_inputs": "inputs"}
 
 
 class BreakEven:
@@ -165,40 +84,21 @@ class BreakEven:
             )
         self.layer = layer
         self.quantity = "break_even_outputs" if layer.phase == "inference" else "break_even_size"
-        self._check()
-
-    def _check(self) -> None:
-        """Refuse what saves nothing, or costs nothing."""
-        base = [each for each in self.layer.kernels if each.baseline_repeats]
-        if not base or not self._shorter:
+        peaks = layer.question.table.columns["peak_flops"]
+        with_peaks = list(zip(layer.kernels, peaks, strict=True))
+        bases = [peak for each, peak in with_peaks if each.baseline_repeats]
+        # Of the products, those that run at a higher peak than the baseline's.
+        self._base = bases[0] if bases else math.inf
+        self._faster = [p for each, p in with_peaks if each.product_repeats and p > self._base]
+        if not self._faster:
             raise UnreachableError(
-                f"{self.layer.precision} has no faster peak than its baseline on "
-                f"{self.layer.device.name}, so no size pays by arithmetic."
+                f"{layer.precision} has no faster peak than its baseline on "
+                f"{layer.device.name}, so no size pays by arithmetic."
             )
-        if not any(cast_bytes(self.layer.kernels).values()):
+        if not any(cast_bytes(layer.kernels).values()):
             raise UnreachableError(
-                f"{self.layer.precision} alone has no pass to pay for: give a recipe=."
+                f"{layer.precision} alone has no pass to pay for: give a recipe=."
             )
-
-    @cached_property
-    def _peaks(self) -> tuple[float, ...]:
-        columns = self.layer.question.table.columns["peak_flops"]
-        base = next(
-            peak
-            for peak, each in zip(columns, self.layer.kernels, strict=True)
-            if each.baseline_repeats
-        )
-        own = [
-            peak
-            for peak, each in zip(columns, self.layer.kernels, strict=True)
-            if each.product_repeats and peak > base
-        ]
-        return (base, *own)
-
-    @property
-    def _shorter(self) -> int:
-        """How many of the products run at a higher peak than the baseline's."""
-        return len(self._peaks[1:])
 
     @cached_property
     def question(self) -> Question:
@@ -215,10 +115,10 @@ class BreakEven:
             layer.question.origin("memory_bandwidth"),
             memory_bandwidth=layer.question.known["memory_bandwidth"],
         )
-        base, *faster = self._peaks
-        known.add(layer.question.origin("peak_flops"), baseline_peak=base, peak_flops=min(faster))
+        peaks = {"baseline_peak": self._base, "peak_flops": min(self._faster)}
+        known.add(layer.question.origin("peak_flops"), **peaks)
         known.add("a product and a sum", point_flops=POINT_FLOPS)
-        known.add("products at the faster peak", layer_products=float(self._shorter))
+        known.add("products at the faster peak", layer_products=float(len(self._faster)))
         known.add(layer._source, **cast_bytes(layer.kernels))
         return Question(known, EQUATIONS, lambda: layer.labels)
 
@@ -517,7 +417,22 @@ class Gemm(Answer):
         >>> Engine.gemm(64, 64, 64, hardware="H100").expression("total_flops")
         2*K*M*N
         """
-        return expression(self, name)
+        sympy = need("sympy", "a formula of M, N and K", "math")
+        if self.layer.estimate == CALIBRATED:
+            raise InvalidValueError(
+                "the calibrated estimate picks the fastest of several kernels for each shape, "
+                'which is no formula: ask estimate="roofline", with constants= for measured '
+                "shares."
+            )
+        self.value(name)
+        question, inner = self._asked(name)
+        known = {**question.known, **question.table.columns}
+        sides = {quantity: symbol(quantity) for quantity in _LETTERS}
+        found = in_symbols(question.plan(inner).steps, {**known, **sides}, inner)
+        letters = {
+            symbol(name): sympy.Symbol(said, positive=True) for name, said in _LETTERS.items()
+        }
+        return found.subs(letters)
 
     def find(self, vary: str = "size", target: str = "format_speedup", value: Any = 1.0) -> int:
         """Return from which size on a result stays at or above a value.
@@ -538,7 +453,30 @@ class Gemm(Answer):
         >>> Engine.gemm(8192, 4096, 4096, hardware="H100", recipe="fp8_rowwise").find("N")
         886
         """
-        return from_which(self, vary, target, value)
+        numpy = need("numpy", "a search", "arrays")
+        self.one_point("find()")
+        if vary not in _SIDES:
+            raise unknown_name("side to vary", vary, _SIDES)
+        if target not in self.names:
+            raise unknown_name("result of a gemm", target, self.names)
+        wanted = float(validate(target, value))
+        sides, divides = _SIDES[vary], self.layer.divides
+        # What each size has to be a multiple of.
+        block = lcm(*(divides.get(_OF_SIDES[side], 1) for side in sides))
+        sizes = numpy.arange(block, LARGEST + 1, block, dtype=float)
+        changed = replace(self.layer, **dict.fromkeys(sides, sizes))
+        results = changed.question.evaluate(target)[target]
+        below = numpy.flatnonzero(~(results >= wanted))
+        if not below.size:
+            return int(sizes[0])
+        if below[-1] == sizes.size - 1:
+            unit = term(target).printed
+            raise UnreachableError(
+                f"{target} is {text(float(results[-1]), unit)} at {vary} = {sizes[-1]:,.0f}, "
+                f"below {text(wanted, unit)}; the most is {text(float(results.max()), unit)}, at "
+                f"{vary} = {sizes[results.argmax()]:,.0f}."
+            )
+        return int(sizes[below[-1] + 1])
 
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
         """Return how much a result changes with each input, as a table.
@@ -557,8 +495,19 @@ class Gemm(Answer):
         -1.0
         """
         self.one_point("sensitivity()")
+        layer, known, table = self.layer, self.question.known, self.question.table.columns
+        values = {n: float(known[n]) for n in (*_OF_QUANTITIES, *GIVABLE) if n in known}
+        values |= {n: table[n][0] for n in GIVABLE if n in table}
 
-        return sensitivity(self, name)
+        def at(input_name: str, scale: float) -> float:
+            changed: dict[str, Any] = {input_name: values[input_name] * scale}
+            if side := _OF_QUANTITIES.get(input_name):
+                changed = {side: changed[input_name]}
+            else:
+                changed = {"given": {**layer.given, **changed}}
+            return float(replace(layer, **changed).question.value(name))
+
+        return elasticities((n, each, partial(at, n), STEP) for n, each in values.items() if each)
 
     @property
     def _sides(self) -> str:

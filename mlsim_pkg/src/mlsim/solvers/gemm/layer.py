@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -21,6 +22,7 @@ from mlsim.hardware.device import Device
 from mlsim.hardware.kernel_times import LEAST_DEPTH, TILES
 from mlsim.hardware.lone_kernels import FASTEST, Chosen, fastest, series_of
 from mlsim.hardware.named_constants import DeviceConstants
+from mlsim.records import DATA
 from mlsim.solvers.question import Known, Question, recorded, shape_of
 from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.recipes import COLUMNS, LayerKernel, Recipe
@@ -205,29 +207,10 @@ ALL = equations_of(
     kernels.PRODUCT_KERNELS,
 )
 _BY_NAME = {each.name: each for each in ALL}
-# What every estimate has.
-_ALWAYS = (
-    *("layer_flops", "input_bytes", "layer_weight_bytes", "output_bytes", "scale_bytes"),
-    *("layer_bytes_moved", "operands_memory", "memory_free"),
-    *("compute_time", "memory_time", "longest_time"),
-    *("products_time", "casts_time", "baseline_time", "layer_latency", "casts_share"),
-    *("format_speedup", "compute_limited", "memory_limited", "compute_limited_time"),
-    *("memory_limited_time", "compute_limited_share", "memory_limited_share"),
-    *("start_limited_share", "total_flops", "total_bytes", "network_intensity"),
-    *("achieved_flops", "arithmetic_intensity"),
-)
-_INSTEAD = {
-    "shares": ("reached_compute_time", "calibrated_memory_time"),
-    "named": ("reached_compute_time", "calibrated_memory_time", "whole_block_scale_bytes"),
-    BOUND: ("uncached_bytes", "uncached_memory_time"),
-    CALIBRATED: (
-        *("turned_rows", "turned_outputs", "turned_depth", "shared_cores"),
-        *("input_quantized_bytes", "depth_parts", "split_rounds", "split_filled_share"),
-        *("calibrated_compute_time", "cached_memory_time", "tile_product_time"),
-        "measured_kernel_time",
-    ),
-    "on-chip": ("kept_input_bytes", "kept_output_bytes"),
-}
+_DATA = tomllib.loads((DATA / "gemm.toml").read_text(encoding="utf-8"))
+# What every estimate has, and what takes the place of some of it, by kind of question.
+_ALWAYS = tuple(_DATA["always"].split())
+_INSTEAD = {kind: tuple(names.split()) for kind, names in _DATA["instead"].items()}
 
 # Bytes, more than any product has: of infinity, what it leaves would be no number.
 _KEEPS_ALL = 1e30

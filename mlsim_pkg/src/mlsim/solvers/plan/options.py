@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,36 +38,6 @@ _RATIOS = {
 }
 # Prices where none is a price: what stands for money, by the unit of one device's.
 _PER_TOKEN = {"W": "J/token", "1": "s/token"}
-
-
-def scaled_result(
-    option: Option, name: str, value: float, origin: Callable[[Quantity], Origin]
-) -> Quantity:
-    """Return a result of a plan as a value, in the unit that a person would choose."""
-    if name in _RATIOS:
-        return of_base(value, "1", origin, share=name.endswith("_use"))
-    if _is_price(option, name):
-        unit = option.candidate.unit
-        return of_base(value, unit if name == "fleet_price" else _PER_TOKEN[unit], origin)
-    return term(name).scaled(value, origin)
-
-
-def _is_price(option: Option, name: str) -> bool:
-    """Tell whether a result has the place of a price, and is none."""
-    return option.candidate.unit in _PER_TOKEN and name in ("fleet_price", *_TOKENS)
-
-
-def origin_of(option: Option, name: str, value: Quantity) -> Origin:
-    """Return how a result of a plan came to be, for the value that asks."""
-    from mlsim.solvers.explain import as_card, as_note
-
-    words = name.replace("_", " ")
-    brief = f"{words} = {value.in_full} (plan: {literal(option.name)})"
-    if name in _RATIOS or _is_price(option, name):
-        how = _RATIOS.get(name) or f"all devices; {literal(price_words(option))}"
-        return Origin(words, brief, f"{brief}\n\n{how}")
-    derivation = Explanation(question_of(option), name).to_dict()
-    return Origin(words, brief, as_card(derivation), as_note(derivation))
 
 
 def price_words(option: Option) -> str:
@@ -245,9 +215,31 @@ class Option(Suggesting):
         >>> best.fleet_devices == 1, best.fleet_price == best.quantity("fleet_price")
         (True, True)
         """
-        return scaled_result(self, name, self.value(name), partial(origin_of, self, name))
+        value, origin = self.value(name), partial(self._origin_of, name)
+        if name in _RATIOS:
+            return of_base(value, "1", origin, share=name.endswith("_use"))
+        if self._stands_for_price(name):
+            unit = self.candidate.unit
+            return of_base(value, unit if name == "fleet_price" else _PER_TOKEN[unit], origin)
+        return term(name).scaled(value, origin)
 
     by_name = quantity
+
+    def _stands_for_price(self, name: str) -> bool:
+        """Tell whether a result has the place of a price, and is none."""
+        return self.candidate.unit in _PER_TOKEN and name in ("fleet_price", *_TOKENS)
+
+    def _origin_of(self, name: str, value: Quantity) -> Origin:
+        """Return how a result came to be, for the value that asks."""
+        from mlsim.solvers.explain import as_card, as_note
+
+        words = name.replace("_", " ")
+        brief = f"{words} = {value.in_full} (plan: {literal(self.name)})"
+        if name in _RATIOS or self._stands_for_price(name):
+            how = _RATIOS.get(name) or f"all devices; {literal(price_words(self))}"
+            return Origin(words, brief, f"{brief}\n\n{how}")
+        derivation = Explanation(question_of(self), name).to_dict()
+        return Origin(words, brief, as_card(derivation), as_note(derivation))
 
     @property
     def service(self) -> Service:
@@ -393,7 +385,7 @@ def decoding(service: Service, batch: Any, cached: float) -> tuple[Any, float]:
 
     if service.switches.speculation is None:
         return _latency(service, batch, 1.0, cached), 1.0
-    asked = replace(service, batch_size=_in_flight(service, batch))
+    asked = replace(service, batch_size=batch * schedulers_in(service))
     found = round_question(asked, np.full(batch.shape, cached)).evaluate(
         "round_time", "expected_tokens"
     )
@@ -410,15 +402,10 @@ def reading_times(service: Service, batch: Any) -> Any:
 def _latency(service: Service, batch: Any, new: float, cached: float, name: str = "latency") -> Any:
     import numpy as np
 
-    asked = replace(service, batch_size=_in_flight(service, batch))
+    asked = replace(service, batch_size=batch * schedulers_in(service))
     full = np.full(batch.shape, new), np.full(batch.shape, cached)
     found = step_question(asked, "a step of the plan", *full).evaluate(name)[name]
     return np.broadcast_to(found, batch.shape)
-
-
-def _in_flight(service: Service, batch: Any) -> Any:
-    """Return the sequences on one copy where each of its schedulers works on a batch."""
-    return batch * schedulers_in(service)
 
 
 def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option | Refused:

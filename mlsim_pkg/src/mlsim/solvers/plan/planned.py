@@ -245,7 +245,12 @@ class Planned(Suggesting, Written):
         if self.limits is None:
             return None
         low, high, words = self.limits
-        return _end("lower", low, words), _end("upper", high, words)
+
+        def end(side: str, factor: float) -> Quantity:
+            brief = f"{side} end of the band = {factor:.4g}, measured over predicted times, {words}"
+            return of_base(factor, "1", Origin(f"{side} end of the band", brief, brief))
+
+        return end("lower", low), end("upper", high)
 
     @property
     def table(self) -> pandas.DataFrame:
@@ -313,10 +318,6 @@ class Planned(Suggesting, Written):
             if self.objective == "devices"
             else option.value("fleet_price")
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return goals, options, each as in `table`, and what was refused, for JSON."""
-        return self.form.asked(self)
 
     @property
     def borrowed(self) -> list[str]:
@@ -388,7 +389,12 @@ class Planned(Suggesting, Written):
         return self.options[:_SHOWN]
 
     def _line(self, option: Option) -> str:
-        many = f"{option.value('replicas'):,.0f} {_noun(option)}"
+        one = option.value("replicas") == 1
+        if option.prefill is None:
+            noun = "copy of" if one else "copies of"
+        else:
+            noun = "pair of pools," if one else "pairs of pools, each"
+        many = f"{option.value('replicas'):,.0f} {noun}"
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
         wider = option.slow and option.slower >= _WIDER
@@ -445,13 +451,6 @@ class Planned(Suggesting, Written):
         return f"<Planned {self.model}: {len(self.options)} options>"
 
 
-def _noun(option: Option) -> str:
-    """Return what a fleet has several of: copies, or pairs of pools."""
-    if option.prefill is None:
-        return "copy of" if option.value("replicas") == 1 else "copies of"
-    return "pair of pools," if option.value("replicas") == 1 else "pairs of pools, each"
-
-
 def _idle(option: Option) -> str:
     """Return how busy two pools are, and what neither can lend the other."""
     reads, decodes = option.value("prefill_use"), option.value("decode_use")
@@ -459,12 +458,6 @@ def _idle(option: Option) -> str:
         f"Of the two pools, devices that read prompts are busy {reads:.0%} of the time, and those "
         f"that decode are {decodes:.0%} full; neither helps the other"
     )
-
-
-def _end(side: str, factor: float, words: str) -> Quantity:
-    """Return one end of the band as a value."""
-    brief = f"{side} end of the band = {factor:.4g}, measured over predicted times, {words}"
-    return of_base(factor, "1", Origin(f"{side} end of the band", brief, brief))
 
 
 def planned(

@@ -21,7 +21,7 @@ from mlsim.parameters import (
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.question import check_shares
-from mlsim.solvers.training.equations import TRAINING_GIVABLE
+from mlsim.solvers.training.equations import NAMES, TRAINING_GIVABLE
 from mlsim.solvers.training.scenario import Scenario
 from mlsim.systems import Cluster, System
 from mlsim.systems.system import check_exchange
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
 # The precision of a run that asks for none.
 USUAL = "bf16"
-# What is asked for by number, beside the quantities that are given.
-FIXED = (
-    *("global_batch", "micro_batch", "sequence_tokens", "training_tokens", "training_samples"),
-    *("data_parallel", "pipeline_parallel", "context_parallel", "interleaved", "devices"),
-    *("mean_time_to_failure", "checkpoint_bandwidth", "restart_time", "device_price"),
-    "reserve_share",
-)
 # Arguments whose row in the table of parameters is all that is asked of them.
 _SIZES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 _CHECKED = (
@@ -232,7 +225,7 @@ def _check_given(run: Scenario) -> None:
         return
     question = run.question
     shares = (name for name in _SHARES if not (run.bound and name == "output_share"))
-    question.check_given(run.given, FIXED, shares)
+    question.check_given(run.given, NAMES["fixed"], shares)
     # Nor may rates and times of the whole run be such that no step reaches them at the peak.
     tokens = run.whole.get("training_tokens")
     names = ("token_rate",) if tokens is None else ("token_rate", "device_time")

@@ -15,7 +15,7 @@ from mlsim.parameters import validate
 from mlsim.records import Figure
 from mlsim.solvers.answer import Answer, Report
 from mlsim.solvers.question import Known, Question
-from mlsim.solvers.training.checks import Asked, scenario, settled
+from mlsim.solvers.training.checks import USUAL_ARGUMENTS, Asked, scenario, settled
 from mlsim.solvers.training.training import Training
 from mlsim.units import text
 from mlsim.values.attributes import count
@@ -113,6 +113,11 @@ def optimal_size(training_flops: Any, tokens_per_parameter: Any = None) -> Optim
     return OptimalSize(known.add(origin, tokens_per_parameter=ratio))
 
 
+# What a search chooses.
+_CHOSEN = (
+    *("tensor_parallel", "pipeline_parallel", "data_parallel", "interleaved", "micro_batch"),
+    *("sequence_parallel", "shard", "recompute"),
+)
 # What is tried of each.
 _MICRO_BATCHES = (1, 2, 4, 8)
 _INTERLEAVED = (1, 2, 3, 4)
@@ -167,29 +172,6 @@ def _recipes(base: Asked) -> Iterator[Asked]:
                 yield base.but(micro_batch=micro, interleaved=parts, shard=shard)
 
 
-# What is chosen, and what it is where nobody set it.
-_CHOSEN = {
-    "tensor_parallel": 1,
-    "pipeline_parallel": 1,
-    "data_parallel": None,
-    "interleaved": 1,
-    "micro_batch": None,
-    "sequence_parallel": False,
-    "shard": "none",
-    "recompute": "selective",
-}
-
-
-def _check_free(asked: Asked) -> None:
-    """Refuse what the search would choose in place of the caller."""
-    both = [name for name, usual in _CHOSEN.items() if getattr(asked, name) != usual]
-    if both:
-        raise InvalidValueError(
-            f"search=True chooses {', '.join(f'{name}=' for name in both)} itself: leave that "
-            "out, or search=True."
-        )
-
-
 def search(asked: Asked) -> Training:
     """Return the fastest run that fits.
 
@@ -201,7 +183,11 @@ def search(asked: Asked) -> Training:
         If no layout divides model, batch and devices; or if something else can't be.
     """
     fixed = settled(asked)
-    _check_free(asked)
+    if both := [each for each in _CHOSEN if getattr(asked, each) != USUAL_ARGUMENTS.get(each)]:
+        raise InvalidValueError(
+            f"search=True chooses {', '.join(f'{name}=' for name in both)} itself: leave that "
+            "out, or search=True."
+        )
     recipes = [replace(fixed["recipe"], recompute=each) for each in _RECOMPUTE]
     best: Training | None = None
     nearest: Training | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from functools import lru_cache
 
 from mlsim.equations import (
@@ -15,6 +17,7 @@ from mlsim.equations import (
     training,
     transformer,
 )
+from mlsim.records import DATA
 
 _OWN = equations_of(
     training.TRAINING,
@@ -26,72 +29,27 @@ _OWN = equations_of(
     runs.TRAINING_BOUND,
     runs.ADAPTERS,
 )
-# Where adapters are trained beside a frozen model, what takes the place of which equation. Of
-# each pair, the first holds where all weights are trained.
-_OF_ADAPTERS = {
-    "weight_memory": ("sharded_weight_memory", "frozen_weight_memory"),
-    "gradient_memory": ("gradient_memory", "adapter_gradient_memory"),
-    "optimizer_memory": ("optimizer_memory", "adapter_optimizer_memory"),
-    "state_shards": ("state_shards", "adapter_state_shards"),
-    "weight_shards": ("zero3_weight_shards", "frozen_weight_shards"),
-    "activation_memory": ("training_activation_memory", "adapter_activation_memory"),
-    "model_flops": ("model_flops", "adapter_model_flops"),
-    "exchanged_parameters": ("exchanged_parameters", "exchanged_adapter_parameters"),
-    "gradient_time": ("gradient_time", "adapter_gradient_time"),
-    "optimizer_time": ("optimizer_time", "adapter_optimizer_time"),
-    "checkpoint_bytes": ("adam_checkpoint_bytes", "adapter_checkpoint_bytes"),
-    "compulsory_bytes": ("compulsory_bytes", "adapter_compulsory_bytes"),
+_DATA = tomllib.loads((DATA / "training.toml").read_text(encoding="utf-8"))
+NAMES: Mapping[str, tuple[str, ...]] = {
+    key: tuple(names.split()) for key, names in _DATA["names"].items()
 }
-# What holds of a kernel, of pairs of tokens and of memory whatever they are for.
-_SHARED = (
-    *("bytes_moved", "compute_time", "calibrated_compute_time", "memory_time"),
-    *("calibrated_memory_time", "waves", "filled_share", "roofline_time", "arithmetic_intensity"),
-    *("unclipped_tokens", "attention_pairs", "bidirectional_pairs", "usable_memory"),
-    "usable_memory_free",
-)
+# Where the time of a step goes.
+PARTS: Mapping[str, str] = _DATA["parts"]
+# What is not given, and how it would be; what is not asked of networks, and why.
+EXAMPLES: Mapping[str, str] = _DATA["examples"]
+OF_LANGUAGE: Mapping[str, str] = _DATA["of_language"]
 _BY_NAME = {
     each.name: each
     for each in equations_of(
         roofline.ROOFLINE, calibration.CALIBRATION, transformer.STEP, serving.SERVICE
     )
 }
-TRAINING = (*(_BY_NAME[name] for name in _SHARED), *_OWN)
-# What holds of a network of layers too, whose devices share neither layers nor sequences.
-_OF_NETWORKS = (
-    *("flops", "weight_bytes", "activation_bytes", "bytes_moved", "arithmetic_intensity"),
-    *("compute_time", "calibrated_compute_time", "memory_time", "calibrated_memory_time"),
-    *("convolution_rows", "waves", "filled_share", "roofline_time"),
-    *("ideal_kernel_time", "started_kernel_time", "forward_time", "backward_time"),
-    *("stage_time", "steady_time", "bubble_time", "training_micro_batches", "step_time"),
-    *("step_forward_time", "step_recompute_time", "step_backward_time", "step_exchange_time"),
-    *("exposed_pipeline_time", "exposed_gradient_time", "optimizer_time", "kernel_step_time"),
-    *("ring_pass_rate", "hierarchical_pass_rate", "tree_pass_rate", "tree_depth"),
-    *("ring_pass_latency", "hierarchical_pass_latency", "tree_pass_latency"),
-    *("gradient_time", "all_reduce_hop_latency", "hardware_flops", "ideal_step_time"),
-    *("peak_step_time", "model_flops_utilization", "hardware_flops_utilization"),
-    *("micro_batch_bytes", "training_memory_utilisation", "optimizer_memory", "state_memory"),
-    *("training_memory", "usable_memory", "usable_memory_free", "adam_checkpoint_bytes"),
-    *("failure_interval", "checkpoint_time", "checkpoint_interval", "goodput"),
-    *("training_time", "device_time", "training_cost"),
-    *("compulsory_bytes", "compulsory_time", "bound_step_time", "bound_memory_utilisation"),
-)
-# What the bound does not have: where the time of a step goes.
-_PARTS = frozenset(
-    (
-        *("forward_time", "recompute_time", "backward_time", "exchange_time", "output_time"),
-        *("stage_time", "steady_time", "bubble_time", "output_share", "pipeline_time"),
-        *("exposed_pipeline_time", "exposed_gradient_time", "gradient_time", "optimizer_time"),
-        *("step_forward_time", "step_recompute_time", "step_backward_time"),
-        *("step_exchange_time", "kernel_step_time", "kernel_time", "network_time"),
-        *("compute_time", "memory_time", "roofline_time", "micro_batch_bytes"),
-    )
-)
+TRAINING = (*(_BY_NAME[name] for name in NAMES["shared"]), *_OWN)
 _CANDIDATES = {each.name: each for each in TRAINING} | _BY_NAME
 NETWORK_TRAINING = (
-    *(_CANDIDATES[name] for name in _OF_NETWORKS),
+    *(_CANDIDATES[name] for name in NAMES["network"]),
     *equations_of(runs.NETWORK_TRAINING),
 )
-COLLECTIVES = ("ring", "hierarchical", "tree")
 
 
 @lru_cache(maxsize=64)
@@ -101,7 +59,7 @@ def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equati
     again = "adapter_recomputed_flops" if fine else "full_recomputed_flops"
     chosen = {
         **_of_all(variant, collective_kind),
-        **{name: pair[fine] for name, pair in _OF_ADAPTERS.items()},
+        **{name: pair.split()[fine] for name, pair in _DATA["adapters"].items()},
         "weight_bytes": (
             "dequantized_weight_bytes" if "quantized" in variant else "kernel_weight_bytes"
         ),
@@ -117,7 +75,9 @@ def _chosen(
 ) -> tuple[Equation, ...]:
     """Return the equations chosen by name, of those that have others beside them."""
     kept = (each for each in candidates if chosen.get(each.yields, each.name) == each.name)
-    return tuple(each for each in kept if "bound" not in variant or each.yields not in _PARTS)
+    return tuple(
+        each for each in kept if "bound" not in variant or each.yields not in NAMES["parts"]
+    )
 
 
 def _of_all(variant: frozenset[str], collective_kind: str) -> dict[str, str]:
@@ -148,51 +108,17 @@ def network_equations_for(variant: frozenset[str], collective_kind: str) -> tupl
     return _chosen(NETWORK_TRAINING, chosen, variant)
 
 
-# Sizes that only a run has which trains adapters.
-OF_ADAPTERS = (
-    *("adapter_parameters", "adapter_dense_parameters", "adapter_expert_parameters"),
-    *("bytes_per_quantized", "quantized_parameters", "frozen_bytes", "dequantized_at_once"),
-    *("frozen_multiply_adds", "spared_multiply_adds", "adapter_multiply_adds"),
-    *("exchanged_frozen_parameters", "frozen_gathers"),
-)
-# Quantities that hold whether or not the run fits.
-SIZES = (
-    *("weight_memory", "gradient_memory", "optimizer_memory", "activation_memory", "state_memory"),
-    *("saved_memory", "working_memory", "in_flight", "memory_required", "memory_free"),
-    *("usable_memory", "device_parameters", "model_flops", "hardware_flops", "sequence_flops"),
-    *("recomputed_flops", "micro_batches", "step_tokens", "state_bytes", "checkpoint_bytes"),
-    *("expert_owners", "state_shards", "gradient_shards", "weight_shards", "weight_gathers"),
-    *("gradient_scatters", "gathered_parameters", "pipeline_elements", "tree_depth", "hop_latency"),
-    *("flops_per_parameter_token", "run_tokens_per_parameter", "trained_parameters"),
-    "trained_share",
-    *OF_ADAPTERS,
-)
-# Where the time of a step goes.
-PARTS = {
-    "forward": "step_forward_time",
-    "recompute": "step_recompute_time",
-    "backward": "step_backward_time",
-    "exchange": "step_exchange_time",
-    "bubble": "bubble_time",
-    "pipeline": "exposed_pipeline_time",
-    "gradients": "exposed_gradient_time",
-    "optimizer": "optimizer_time",
-}
-# Of the whole run, what failures make longer.
-WITH_FAILURES = ("goodput", "training_time", "device_time", "training_cost")
+# Sizes that only a run has which trains adapters; and all that hold whether or not it fits.
+OF_ADAPTERS = NAMES["adapter_sizes"]
+SIZES = (*NAMES["sizes"], *OF_ADAPTERS)
 
-# What a caller may give in place of what the data or the equations say.
-TRAINING_GIVABLE = tuple(
-    dict.fromkeys(
-        (
-            *("peak_flops", "memory_bandwidth", "memory_capacity", "link_bandwidth"),
-            *("node_bandwidth", "fabric_bandwidth", "stage_bandwidth", "hop_latency"),
-            *("link_fraction", "memory_fraction", "bytes_per_parameter", "bytes_per_element"),
-            *("bytes_per_gradient", "state_bytes", "checkpoint_bytes"),
-            *(each.yields for each in TRAINING if not each.sums),
-        )
-    )
-)
+
+def givable(names: tuple[str, ...], equations: tuple[Equation, ...]) -> tuple[str, ...]:
+    """Return what a caller may give in place of what the data or the equations say."""
+    return tuple(dict.fromkeys((*names, *(each.yields for each in equations if not each.sums))))
+
+
+TRAINING_GIVABLE = givable(NAMES["givable"], TRAINING)
 
 # The calibrated estimate has more of it.
 CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")

@@ -16,7 +16,7 @@ from mlsim.solvers.calibrated import in_program
 from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known, Question, recorded
 from mlsim.solvers.training.checks import (
-    FIXED,
+    USUAL_ARGUMENTS,
     Asked,
     check_devices,
     check_multiple,
@@ -24,7 +24,14 @@ from mlsim.solvers.training.checks import (
     given_of,
     settled_of_any,
 )
-from mlsim.solvers.training.equations import NETWORK_TRAINING, SIZES, network_equations_for
+from mlsim.solvers.training.equations import (
+    NAMES,
+    NETWORK_TRAINING,
+    OF_LANGUAGE,
+    SIZES,
+    givable,
+    network_equations_for,
+)
 from mlsim.solvers.training.scenario import (
     Scenario,
     add_device,
@@ -227,18 +234,7 @@ def _add_state(known: Known, job: NetworkScenario) -> None:
     known.add(walk, gradient_memory=found.gradients, activation_memory=found.activations)
 
 
-# What a caller may give in place of what the data or the equations say.
-NETWORK_GIVABLE = tuple(
-    dict.fromkeys(
-        (
-            *("peak_flops", "memory_bandwidth", "memory_capacity", "node_bandwidth"),
-            *("fabric_bandwidth", "hop_latency", "link_fraction", "memory_fraction"),
-            *("bytes_per_parameter", "bytes_per_element", "bytes_per_gradient", "state_bytes"),
-            *("gradient_memory", "activation_memory", "checkpoint_bytes"),
-            *(each.yields for each in NETWORK_TRAINING if not each.sums),
-        )
-    )
-)
+NETWORK_GIVABLE = givable(NAMES["network_givable"], NETWORK_TRAINING)
 _OF_MEMORY = (
     *("activation_memory", "gradient_memory", "state_memory", "memory_required", "memory_free"),
 )
@@ -373,9 +369,6 @@ class NetworkTraining(Training):
             return f"{name} needs the samples of the whole run: such as samples=90 * 1281167."
         return super()._missing(name, words)
 
-    def _tokens(self) -> dict[str, float]:
-        return {}
-
     def _together(self) -> str:
         return f"{self.run.micro_batch:,.0f} samples at a time"
 
@@ -399,19 +392,6 @@ class NetworkTraining(Training):
 # The optimizer of a network that asks for none.
 USUAL_OPTIMIZER = "momentum"
 SHARDS = ("none", "zero1")
-# What is asked of language models only, what it is if nobody asks, and why.
-_OF_LANGUAGE: Mapping[str, tuple[Any, str]] = {
-    "sequence_tokens": (None, "a sample of a network has one size"),
-    "tokens": (None, "give the samples of the run, such as samples=90 * 1281167"),
-    "tensor_parallel": (1, "each device takes its samples through the whole network"),
-    "pipeline_parallel": (1, "each device takes its samples through the whole network"),
-    "context_parallel": (1, "a sample is not cut into parts"),
-    "expert_parallel": (1, "there are no experts"),
-    "interleaved": (1, "there is no pipeline"),
-    "sequence_parallel": (False, "there is no sequence"),
-    "attention": ("flash", "attention is a layer as its network describes it"),
-    "dropout": (False, "dropout is a layer of its own"),
-}
 _SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput")
 
 
@@ -441,7 +421,7 @@ def network_scenario(asked: Asked) -> NetworkScenario:
         optimizer=optimizer,
         given=given_of(asked, NETWORK_GIVABLE),
     )
-    made.question.check_given(made.given, FIXED, _SHARES)
+    made.question.check_given(made.given, NAMES["fixed"], _SHARES)
     return made
 
 
@@ -449,9 +429,9 @@ def _check_asked(asked: Asked) -> None:
     """Refuse what is asked of language models only."""
     if adapters := check_adapters(asked.adapters):
         check_language(asked.model, adapters)
-    for name, (usual, why) in _OF_LANGUAGE.items():
+    for name, why in OF_LANGUAGE.items():
         given = getattr(asked, name)
-        if given != usual:
+        if given != USUAL_ARGUMENTS.get(name):
             raise InvalidValueError(
                 f"{name} = {given!r} is for language models; {asked.model.name} is a network of "
                 f"layers: {why}. Leave {name} out."

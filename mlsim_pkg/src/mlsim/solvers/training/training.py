@@ -31,12 +31,13 @@ from mlsim.solvers.causes import (
 )
 from mlsim.solvers.question import Question
 from mlsim.solvers.training.equations import (
+    EXAMPLES,
+    NAMES,
     OF_ADAPTERS,
     PARTS,
     SIZES,
     TRAINING_GIVABLE,
     TRAINING_NAMES,
-    WITH_FAILURES,
 )
 from mlsim.solvers.training.scenario import Scenario
 from mlsim.units import held, text
@@ -48,14 +49,6 @@ if TYPE_CHECKING:
     from mlsim.values.kinds import Plain, Quantity
     from mlsim.workloads.language import Transformer
 
-# What is not given, and how it would be.
-_EXAMPLES = {
-    "training_tokens": "tokens=300e9",
-    "device_price": "price='2 USD/h'",
-    "checkpoint_bandwidth": "checkpoint_bandwidth='100 GB/s'",
-    "restart_time": "restart_time='10 min'",
-    "mean_time_to_failure": "mean_time_to_failure='50000 h'",
-}
 _STEP = (
     *("step_time", "token_rate", "model_flops_utilization", "hardware_flops_utilization"),
     "model_flops",
@@ -307,24 +300,19 @@ class Training(TimedAnswer):
             the run loses more to failures than it gains.
         """
         found = super().value(name)
-        if name in WITH_FAILURES and name not in self.question.known:
-            self._check_progress()
+        lost = name in NAMES["with_failures"] and name not in self.question.known
+        if lost and self._value("goodput") <= 0:
+            fails, saves, restarts = (
+                text(self._value(each), "s")
+                for each in ("failure_interval", "checkpoint_time", "restart_time")
+            )
+            raise InvalidValueError(
+                f"such a run never ends: {self.devices:,} devices fail every {fails} on average, "
+                f"a checkpoint takes {saves} and a restart {restarts}. Give a longer "
+                "mean_time_to_failure (of one device), a faster checkpoint_bandwidth, or a "
+                "shorter restart_time."
+            )
         return found
-
-    def _check_progress(self) -> None:
-        """Refuse a run that loses more to failures than it gains between them."""
-        if self._value("goodput") > 0:
-            return
-        fails, saves, restarts = (
-            text(self._value(name), "s")
-            for name in ("failure_interval", "checkpoint_time", "restart_time")
-        )
-        raise InvalidValueError(
-            f"such a run never ends: {self.devices:,} devices fail every {fails} on average, a "
-            f"checkpoint takes {saves} and a restart {restarts}. Give a longer "
-            "mean_time_to_failure (of one device), a faster checkpoint_bandwidth, or a shorter "
-            "restart_time."
-        )
 
     def _value(self, name: str) -> Any:
         try:
@@ -341,7 +329,7 @@ class Training(TimedAnswer):
             )
         if name in OF_ADAPTERS:
             return f"{name} is of adapters: give adapters=LoRA(rank=16), or QLoRA(rank=16)."
-        for needed, example in _EXAMPLES.items():
+        for needed, example in EXAMPLES.items():
             if needed == name:
                 return f"{name} was not given: give it as {example}."
             if needed in words:
@@ -512,7 +500,7 @@ class Training(TimedAnswer):
         """
         from mlsim.solvers.load import Load
 
-        whole = self._whole_run
+        whole, read = self._whole_run, "step_tokens" in self.names
         return Load(
             device=self.device,
             system=self.run.node,
@@ -522,12 +510,8 @@ class Training(TimedAnswer):
             memory_utilisation=min(1.0, self.value("memory_utilisation")),
             label=f"training of {self.model.name}",
             labels=self.run.labels,
-            **self._tokens(),
+            tokens=self.value("training_tokens" if whole else "step_tokens") if read else 0.0,
         )
-
-    def _tokens(self) -> dict[str, float]:
-        """Return the tokens that are learned from, for a load."""
-        return {"tokens": self.value("training_tokens" if self._whole_run else "step_tokens")}
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
