@@ -9,17 +9,22 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sampled import sampled
 from scripts import CLOSE, TRIED, ask_chromium, ask_node, differ
 
-from mlsim import Engine, live
-from mlsim.errors import UnreachableError
+from mlsim import Engine, Models, live
+from mlsim.equations.arrivals import queue_wait, users_rate
+from mlsim.errors import InvalidValueError, UnreachableError
 from mlsim.live import Choice, Handle
 from mlsim.live.chains import REFUSALS
 from mlsim.live.compiled import Compiled, inside
+from mlsim.solvers.training.scenario import sequence_question
+from mlsim.workloads.language import Transformer
 
 BATCH = Handle("batch_size", 1, 4096)
 BANDWIDTH = Handle("memory_bandwidth", 0.1, 20.0, start=2.0, unit="TB/s")
@@ -34,7 +39,7 @@ TIMES = ("time_to_first_token", "time_per_output_token", "generation_latency", "
 SERVED = (*SIZES, *TIMES, "prefill.latency", "decode.latency", "decode.causes")
 Points = list[tuple[dict[str, float], dict[str, str]]]
 # Results that count, and those whose limits are counted from: the same to the last digit.
-WHOLE = ("cache_tokens", "largest_batch")
+WHOLE = ("cache_tokens", "largest_batch", "longest_context")
 
 
 def solved(*named: Any, **more: Any) -> Callable[..., Any]:
@@ -43,6 +48,18 @@ def solved(*named: Any, **more: Any) -> Callable[..., Any]:
 
 def served(model: str = "Llama3_1_8B", hardware: str = "H100", **more: Any) -> Callable[..., Any]:
     return partial(Engine.serve, model, hardware, **more)
+
+
+KNEE = ("steady_first_token", "token_interval", "request_latency", "running_requests")
+
+
+def loaded(**more: Any) -> Callable[..., Any]:
+    def question(*, rate: float, copies: str) -> Any:
+        several = {"tensor_parallel": 2, "data_parallel": int(copies), "output_tokens": 300}
+        asked = Engine.load("Llama3_70B", "DGX_H100", rate=rate, requests=1, **several, **more)
+        return asked.steady
+
+    return question
 
 
 FORMATS = Choice("precision", {"fp16": "16 bits", "int8": "8 bits", "fp8": "not on this device"})
@@ -76,7 +93,7 @@ QUESTIONS: Mapping[str, Callable[[], Compiled]] = {
     ),
     "Llama 3.1 8B": lambda: live.compiled(
         served(),
-        results=SERVED,
+        results=(*SERVED, "longest_context"),
         handles=[BATCH, PROMPT, OUTPUT],
         choices=[WEIGHTS, CACHE],
     ),
@@ -92,6 +109,11 @@ QUESTIONS: Mapping[str, Callable[[], Compiled]] = {
         handles=[BATCH, PROMPT, OUTPUT, Handle("prefix_share", 0.1, 0.9)],
         choices=[Choice("model", {"GPT_OSS_20B": "GPT-OSS", "Mistral_7B": "Mistral"})],
     ),
+    "the longest context with windows and prefixes": lambda: live.compiled(
+        served("GPT_OSS_20B", "L40S", prefix_share=0.25),
+        results=("longest_context", "memory_free"),
+        handles=[BATCH, PROMPT, OUTPUT],
+    ),
     "many devices": lambda: live.compiled(
         lambda *, devices, **asked: served("DeepSeek_V3", "DGX_H200")(
             tensor_parallel=int(devices), expert_parallel=int(devices), **asked
@@ -100,9 +122,50 @@ QUESTIONS: Mapping[str, Callable[[], Compiled]] = {
         handles=[BATCH, PROMPT, OUTPUT],
         choices=[Choice("devices", {"4": "four", "8": "eight"})],
     ),
+    "a linear layer": lambda: live.compiled(
+        lambda *, recipe, **sides: Engine.gemm(**sides, hardware="H100", recipe=recipe),
+        results=("latency", "format_speedup", "casts_share", "memory_required", "compute_time"),
+        handles=[Handle(side, 16, 131072, start=4096, step=16) for side in "MNK"],
+        choices=[Choice("recipe", {"fp8_rowwise": "a scale a row", "fp8_tensorwise": "one"})],
+    ),
+    "steps of training": lambda: live.compiled(
+        lambda *, recompute, **asked: Engine.train(
+            "Llama3_8B", "DGX_H200", data_parallel=8, shard="zero3", recompute=recompute, **asked
+        ),
+        results=(
+            *("step_time", "activation_memory", "memory_required", "memory_free"),
+            *("model_flops", "model_flops_utilization"),
+        ),
+        handles=[
+            Handle("sequence_tokens", 256, 8192, start=2048),
+            Handle("global_batch", 8, 512, start=64, step=8),
+        ],
+        choices=[Choice("recompute", {"full": "all", "selective": "attention"})],
+    ),
+    "the knee": lambda: live.compiled(
+        loaded(prompt_tokens=1000),
+        results=(*KNEE, "saturation_share"),
+        handles=[Handle("rate", 0.05, 100)],
+        choices=[Choice("copies", {"1": "one", "2": "two", "4": "four"})],
+    ),
+    "the knee, calibrated, with prompts of several steps": lambda: live.compiled(
+        loaded(prompt_tokens=1900, estimate="calibrated", scheduler="sglang", tokens_per_step=2048),
+        results=KNEE,
+        handles=[Handle("rate", 0.05, 100)],
+        choices=[Choice("copies", {"1": "one", "4": "four"})],
+    ),
+    "waiting in one line, by equations alone": lambda: live.compiled(
+        live.formula(users_rate, queue_wait, service_variation=0.25, think_time="4 s"),
+        results=("queue_wait", "arrival_rate"),
+        handles=[
+            Handle("users", 1, 30),
+            Handle("request_latency", 100, 5000, unit="ms"),
+            Handle("service_time", 10, 90, start=20, unit="ms"),
+        ],
+    ),
     "a limit of memory": lambda: live.compiled(
         served("Llama3_1_8B", "A10", estimate="bound"),
-        results=(*SIZES, *TIMES),
+        results=(*SIZES, *TIMES, "longest_context"),
         handles=[BATCH, PROMPT, OUTPUT, Handle("reserve", 0.0, 0.5)],
     ),
 }
@@ -176,7 +239,30 @@ def agree(compiled: Compiled, points: Points, answers: list[Any]) -> None:
                 whole = 1.0 if "causes" in name or name.endswith("share") else 0.0
                 close = 0 if name in WHOLE else CLOSE
                 assert differ(value, theirs[name], whole) <= close, at
-    assert 0 < refused < len(points)
+    assert refused < len(points)
+
+
+def of_model(model: Any, hardware: str, estimate: str) -> Compiled:
+    """Return the usual question about a model of the zoo."""
+    asked = {"estimate": estimate, "check_memory": False}
+    if not isinstance(model, Transformer):
+        question = partial(Engine.solve, model, hardware, **asked)
+        return live.compiled(question, results=(*PASS, "causes"), handles=[BATCH])
+    question, half = partial(Engine.serve, model, hardware, **asked), model.context // 2
+    prompt, output = (Handle(name, 1, half) for name in ("prompt_tokens", "output_tokens"))
+    if not model.decoder:
+        results: tuple[str, ...] = ("time_to_first_token", "memory_free", "prefill.causes")
+        return live.compiled(question, results=results, handles=[BATCH, prompt])
+    return live.compiled(question, results=SERVED, handles=[BATCH, prompt, output])
+
+
+def test_models_of_the_zoo_answer_in_node_what_they_answer(tmp_path: Path) -> None:
+    cases = product(list(Models), ("A100", "H100"), ("roofline", "calibrated"))
+    for case in sampled(cases, 8):
+        compiled = of_model(*case)
+        points = drawn(compiled, 20)
+        asked = [("answer", [handles, picked]) for handles, picked in points]
+        agree(compiled, points, ask_node(with_data(compiled), asked, tmp_path))
 
 
 def with_data(compiled: Compiled) -> str:
@@ -247,24 +333,42 @@ def test_what_a_limit_hides_from_most_points_is_found_at_the_ends() -> None:
     assert "prompt_tokens changed" in told
 
 
+def test_what_changes_just_below_a_refusal_is_found() -> None:
+    def question(prompt_tokens: int) -> Any:
+        faster = {"memory_bandwidth": "4 TB/s"} if prompt_tokens > 7000 else {}
+        return served("Llama3_8B")(prompt_tokens=prompt_tokens, **faster)
+
+    assert "memory_bandwidth changed" in frozen(question, PROMPT, results=["prefill.latency"])
+
+
+def test_the_work_of_a_sequence_is_by_equations_what_the_model_counts() -> None:
+    decoders = [each for each in Models if isinstance(each, Transformer) and each.mixers == ()]
+    for model in sampled(decoders, 12):
+        for attention in ("flash", "standard"):
+            asked = {"global_batch": 8, "data_parallel": 8, "attention": attention}
+            tokens = min(model.context, 777)
+            run = Engine.train(model, "DGX_H200", sequence_tokens=tokens, **asked).run
+            counted = run.question.known["sequence_flops"]
+            assert differ(sequence_question(run).value("total_flops"), counted) < CLOSE
+
+
 def test_a_refusal_that_no_condition_tells_is_refused() -> None:
     def question(batch_size: int) -> Any:
         if batch_size > 3000:
-            raise live_error("too many for this page")
+            raise InvalidValueError("too many for this page")
         return solved()(batch_size=batch_size)
 
     assert "too many for this page" in frozen(question, BATCH)
 
 
-def live_error(words: str) -> Exception:
-    from mlsim.errors import InvalidValueError
-
-    return InvalidValueError(words)
-
-
 def test_a_result_that_no_equation_makes_is_refused() -> None:
     told = frozen(served(estimate="bound"), BATCH, results=["decode.causes"])
     assert "decode.causes.arithmetic" in told
+
+
+def test_a_handle_that_changes_nothing_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="'memory_bandwidth' changes none of memory_free"):
+        live.compiled(solved(), results=["memory_free"], handles=[BATCH, BANDWIDTH])
 
 
 def test_a_question_without_any_answer_is_refused_as_the_package_does() -> None:
@@ -275,8 +379,6 @@ def test_a_question_without_any_answer_is_refused_as_the_package_does() -> None:
 
 
 def test_what_is_asked_without_a_value_is_refused() -> None:
-    from mlsim.errors import InvalidValueError
-
     compiled = QUESTIONS["ResNet-50, calibrated"]()
     with pytest.raises(InvalidValueError, match="memory_bandwidth"):
         compiled.ask({"batch_size": 1}, {"precision": "fp16"})

@@ -11,6 +11,7 @@ import ast
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from mlsim.equations.registry import Equation
@@ -210,6 +211,7 @@ def planned(
     columns: Collection[str],
     wanted: Sequence[str],
     used: set[str],
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the steps of a plan as one function of JavaScript.
 
@@ -231,6 +233,8 @@ def planned(
         Quantities to return.
     used
         Names of helpers: those that are needed are added.
+    called
+        Names of what is fixed in the object, where they are others.
 
     Raises
     ------
@@ -250,7 +254,7 @@ def planned(
     const total_compute_time=sum0;
     return {total_compute_time};};
     """
-    found = _Function(moving, columns, wanted, used)
+    found = _Function(moving, columns, wanted, used, called)
     for step in steps:
         found.add(step)
     return f"const {name}=({','.join(('c', *moving))})=>{{\n{found.body()}}};"
@@ -265,9 +269,9 @@ class _Function:
         columns: Collection[str],
         wanted: Sequence[str],
         used: set[str],
+        called: Mapping[str, str],
     ) -> None:
-        self.moving, self.columns, self.wanted = frozenset(moving), columns, wanted
-        self.used = used
+        self.columns, self.wanted, self.used, self.called = columns, wanted, used, called
         # Where each quantity is made; which of them have a value for each operator.
         self.level: dict[str, int] = dict.fromkeys(moving, 0)
         self.many: set[str] = set()
@@ -328,10 +332,11 @@ class _Function:
             return f"all_{name}[i]"
         if name in self.level:
             return name
+        fixed = f"c.{self.called.get(name, name)}"
         if name not in self.columns:
-            return f"c.{name}"
-        self.along = name
-        return f"c.{name}[i]"
+            return fixed
+        self.along = fixed
+        return f"{fixed}[i]"
 
     def body(self) -> str:
         """Return all lines, in an order in which each finds its inputs ready."""
@@ -347,7 +352,7 @@ class _Function:
                 inner += [f"all_{name}.push({name});\n"] if name in self.kept else []
             inner += [f"{name}+={each};\n" for name, (each, at) in self.sums.items() if at == level]
             if inner:
-                found += [f"for(let i=0;i<c.{self.along}.length;i++){{\n", *inner, "}\n"]
+                found += [f"for(let i=0;i<{self.along}.length;i++){{\n", *inner, "}\n"]
         return "".join((*found, f"return {{{','.join(map(self._returned, self.wanted))}}};"))
 
     def _ends(self) -> tuple[int, ...]:
@@ -356,7 +361,7 @@ class _Function:
     def _returned(self, name: str) -> str:
         if name in self.many:
             return f"{name}:all_{name}"
-        return name if name in self.level else f"{name}:c.{name}"
+        return name if name in self.level else f"{name}:c.{self.called.get(name, name)}"
 
 
 def _functions(tree: ast.expr) -> set[str]:

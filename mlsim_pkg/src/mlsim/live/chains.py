@@ -11,20 +11,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsim.equations import Equation, Plan
+from mlsim.equations import EQUATIONS, Equation, Plan
 from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
+from mlsim.live.settled import MADE, Settled, settled_of
 from mlsim.solvers.answer import Answer
+from mlsim.solvers.arrivals.steady import Steady
 from mlsim.solvers.causes import LABELS, SHARES
 from mlsim.solvers.question import Question, quiet
+from mlsim.solvers.training.scenario import sequence_question
+from mlsim.solvers.training.training import Training
 
-# What a result may be refused for: the error of Python, and a few words for a page.
-REFUSALS: Mapping[str, tuple[type[MlsimError], str]] = {
-    "out_of_range": (InvalidValueError, "beyond the range that was computed"),
-    "not_whole": (InvalidValueError, "only whole numbers count here"),
-    "too_long": (InvalidValueError, "longer than the model can read"),
-    "does_not_fit": (DoesNotFitError, "does not fit in memory"),
-    "unsupported": (MlsimError, "there is no such configuration"),
+# The longest sequence of a service, found by halving; the two lengths of a sequence.
+LONGEST, LENGTHS = "longest_context", ("prompt_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why there is no result: a few words for a page; the package's error, and words in it.
+
+    Where no error is named, the package does not refuse, but nobody proved the script there.
+    """
+
+    words: str
+    error: type[MlsimError] | None = InvalidValueError
+    told: str = ""
+
+    def of(self, error: MlsimError) -> bool:
+        """Tell whether the package refused for this reason."""
+        return self.error is not None and isinstance(error, self.error) and self.told in str(error)
+
+
+REFUSALS: Mapping[str, Refusal] = {
+    "out_of_range": Refusal("beyond the range that was computed", None),
+    "between_steps": Refusal("no step of the slider", None),
+    "not_whole": Refusal("only whole numbers count here", told="must be a whole number"),
+    "too_long": Refusal("longer than the model can read", told="longer than the context"),
+    "does_not_fit": Refusal("does not fit in memory", DoesNotFitError),
+    "saturated": Refusal("more than the service can answer", told="it saturates at"),
+    "no_form": Refusal("prompts longer than a step", told="there is no closed form of"),
+    "unsupported": Refusal("there is no such configuration", MlsimError),
 }
+
+
+def code_of(error: MlsimError) -> str:
+    """Return the code of what the package refused.
+
+    >>> code_of(DoesNotFitError("131 GiB too much")), code_of(InvalidValueError("not so"))
+    ('does_not_fit', 'unsupported')
+    """
+    return next(code for code, each in REFUSALS.items() if each.of(error))
 
 
 @dataclass(frozen=True)
@@ -44,8 +79,8 @@ class Part:
 
     question: Question
     wanted: dict[str, None] = field(default_factory=dict)
-    # Known quantities that are results of another part: its name, and the quantity there.
-    links: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Known quantities that are a ("result", of a part, by name), or a ("call", by name).
+    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         """Return the equations that lead to what is wanted."""
@@ -64,9 +99,13 @@ class Chain:
     parts: dict[str, Part] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     results: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
-    # The most tokens that the model reads, and those in the window of its attention, if it counts.
+    # The memory that is left, where results hang on it: its part, and the quantity there.
+    fits: tuple[str, str] | None = None
+    # The most tokens that the model reads, where that counts; inputs of calls that no question has.
     context: float | None = None
-    window: float | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+    # Of a service under load, the batch at which it settles.
+    settled: Settled | None = None
 
     @property
     def known(self) -> Mapping[str, Any]:
@@ -84,9 +123,7 @@ class Chain:
 
     def scalar(self, name: str) -> float:
         """Return an input of calls that none of them makes."""
-        found = self.window if name == "attention_window" else self.known[name]
-        assert found is not None
-        return float(found)
+        return float(self.numbers[name] if name in self.numbers else self.known[name])
 
     def values(self) -> dict[str, Any]:
         """Return all results, as the answer gives them; the refused ones are left out."""
@@ -114,12 +151,47 @@ def chain_of(answer: Answer, results: Sequence[str]) -> Chain:
     for each in results:
         for name in _spread(answer, each):
             _add(chain, name)
+    if LONGEST in results or any(not held for *_, held in chain.results.values()):
+        at, question, quantity = _asked(answer, "memory_free")
+        _include(chain, answer, at, question, quantity)
+        chain.fits = (at, quantity)
     service = getattr(answer, "service", None)
     if service is not None:
         chain.calls = _lengths(service)
+        _link_steps(chain)
         if service.model.decoder:
-            chain.context, chain.window = float(service.model.context), float(service.model.window)
+            chain.context = float(service.model.context)
+            chain.numbers["attention_window"] = float(service.model.window)
+    if "asked" in chain.parts and isinstance(answer, Steady):
+        _settle(chain, answer)
+    if isinstance(answer, Training):
+        _count_sequence(chain, answer)
     return chain
+
+
+def _count_sequence(chain: Chain, answer: Training) -> None:
+    """Link the work of a sequence to the equations of its tokens, where any part takes it."""
+    name, work = "sequence_flops", "total_flops"
+    asking = [
+        each
+        for each in chain.parts.values()
+        if any(name in step.inputs for step in each.plan().steps)
+    ]
+    if asking and name not in answer.run.given:
+        part = Part(sequence_question(answer.run), {work: None})
+        chain.parts = {"sequence": part, **chain.parts}
+        for each in asking:
+            each.links[name] = ("result", "sequence", work)
+
+
+def _settle(chain: Chain, answer: Steady) -> None:
+    """Add what the closed forms of a service under load take beside their equations."""
+    chain.settled = settled_of(answer)
+    asked = answer.loaded
+    chain.numbers = {"rate": float(asked.rate or 0.0), "copies": float(asked.copies)}
+    chain.calls = {"load": Call(EQUATIONS["replica_load"], ("rate", "copies"))}
+    links = {name: ("result", "settled", name) for name in MADE}
+    chain.parts["asked"].links = {"arrival_rate": ("call", "load"), **links}
 
 
 def _spread(answer: Answer, name: str) -> list[str]:
@@ -142,6 +214,9 @@ def _split(answer: Answer, name: str) -> tuple[str, Answer, str, str]:
 
 def _add(chain: Chain, name: str) -> None:
     """Add a result with its question."""
+    if name == LONGEST:
+        chain.results[name] = (LONGEST, LONGEST, True)
+        return
     phase, owner, inner, cause = _split(chain.answer, name)
     if cause:
         question: Question = owner._caused  # type: ignore[attr-defined]
@@ -185,13 +260,15 @@ def _include(chain: Chain, owner: Answer, at: str, question: Question, quantity:
             for name in ("time_to_first_token", *owner._contexts):  # type: ignore[attr-defined]
                 before, other, there = _asked(owner, name)
                 _include(chain, owner, before, other, there)
-                part.links[name] = (before, there)
+                part.links[name] = ("result", before, there)
         chain.parts[at] = part
     part.wanted[quantity] = None
 
 
 def _value(answer: Answer, name: str) -> Any:
     """Return a result as the answer gives it; of operators, a list."""
+    if name == LONGEST:
+        return float(answer.longest_context)  # type: ignore[attr-defined]
     _, owner, inner, cause = _split(answer, name)
     if cause:
         return float(owner.causes[cause])  # type: ignore[attr-defined]
@@ -202,9 +279,32 @@ def _value(answer: Answer, name: str) -> Any:
     return [float(each) for each in found] if isinstance(found, list) else float(found)
 
 
+# Which call tells the tokens that are cached in each step; the first has the prompt.
+_CACHED = {
+    "middle_token_time": "middle",
+    "filling_token_time": "filling",
+    "full_window_time": "full",
+    "later_token_time": "later",
+    "last_token_time": "last",
+    "decode.asked": "middle",
+    "decode.causes": "middle",
+}
+
+
+def _link_steps(chain: Chain) -> None:
+    """Say of each step by which call it knows how many tokens are cached, and how many new."""
+    calls = chain.calls
+    for at, part in chain.parts.items():
+        if _CACHED.get(at) in calls:
+            part.links["cached_tokens"] = ("call", _CACHED[at])
+        elif "prefix" in calls and at in ("asked", "prefill.asked", "prefill.causes"):
+            part.links |= {"cached_tokens": ("call", "prefix"), "new_tokens": ("call", "uncached")}
+        elif at == "whole" and "share" in calls:
+            part.links["filling_share"] = ("call", "share")
+
+
 def _lengths(service: Any) -> dict[str, Call]:
     """Return what the tokens of steps are made of, as `decode_contexts` has it."""
-    from mlsim.equations import EQUATIONS
 
     def call(name: str, *inputs: str) -> Call:
         return Call(EQUATIONS[name], inputs)

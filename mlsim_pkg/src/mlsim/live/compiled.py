@@ -15,9 +15,11 @@ from itertools import product
 from typing import Any
 
 from mlsim.errors import InvalidValueError, MlsimError, UnreachableError
-from mlsim.live.chains import REFUSALS, Chain, chain_of
+from mlsim.live.chains import REFUSALS, Chain, chain_of, code_of
 from mlsim.live.handles import Choice, Handle
-from mlsim.live.programs import Program, programmed, script_of
+from mlsim.live.programs import Program
+from mlsim.live.proofs import programmed
+from mlsim.live.scripts import script_of
 from mlsim.parameters import BARE
 from mlsim.quantities import VOCABULARY
 from mlsim.solvers.answer import Answer
@@ -71,10 +73,10 @@ class Compiled:
     @cached_property
     def _written(self) -> tuple[str, dict[str, Any]]:
         units = {each.name: _factor(each) for each in self.handles}
-        script, rows = script_of(self.programs, self.handles, self.whole, units)
-        told = {code: words for code, (_, words) in REFUSALS.items()}
         names = [each.name for each in self.choices]
-        return script, {"choices": names, "refusals": told, **rows}
+        script, data = script_of(self.programs, names, self.handles, self.whole, units)
+        told = {code: each.words for code, each in REFUSALS.items()}
+        return script, {**data, "refusals": told}
 
     def ask(self, handles: Asked, choices: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return what the package answers, in the form in which the script does.
@@ -85,25 +87,24 @@ class Compiled:
             If a handle or a choice has no value, or one that it can't have.
         """
         picked = tuple(_picked(each, choices or {}) for each in self.choices)
+        if isinstance(self.programs[picked], str):
+            return {"refusal": "unsupported"}
         for each in self.handles:
             if each.name not in handles:
                 raise InvalidValueError(f"handle '{each.name}' has no value here: give one.")
             if not each.low <= handles[each.name] <= each.high:
                 return {"refusal": "out_of_range", "handle": each.name}
+            if each.name in self.whole and _between(each, handles[each.name]):
+                return {"refusal": "between_steps", "handle": each.name}
         broken = [each for each in sorted(self.whole) if handles[each] % 1]
         try:
             chain = _chain(self, handles, picked)
-        except InvalidValueError:
-            if isinstance(self.programs[picked], str):
-                return {"refusal": "unsupported"}
-            return {"refusal": "not_whole", "handle": broken[0]} if broken else _TOO_LONG
-        except MlsimError:
-            return {"refusal": "unsupported"}
+        except MlsimError as error:
+            if broken:
+                return {"refusal": "not_whole", "handle": broken[0]}
+            return {"refusal": code_of(error)}
         found = chain.values()
         return found if len(found) == len(chain.results) else {"refusal": "does_not_fit", **found}
-
-
-_TOO_LONG = {"refusal": "too_long"}
 
 
 def compiled(
@@ -133,6 +134,8 @@ def compiled(
     UnreachableError
         If anything else changes with a handle: a constant, a column of the operators, or which
         equations hold; names it.
+    InvalidValueError
+        If a handle changes nothing.
     MlsimError
         As the question, if it has no answer at all.
     """
@@ -154,6 +157,11 @@ def compiled(
     if whole is None:
         assert first is not None
         raise first
+    moved = {name for each in programs.values() if isinstance(each, Program) for name in each.moved}
+    if still := [each.name for each in handles if each.name not in moved]:
+        raise InvalidValueError(
+            f"handle '{still[0]}' changes none of {', '.join(results)}: leave it out."
+        )
     return Compiled(question, made.results, handles, choices, programs, whole)
 
 
@@ -164,6 +172,11 @@ def _picked(choice: Choice, choices: Mapping[str, str]) -> str:
             f"choice '{choice.name}' is one of {', '.join(choice.options)}, not {key!r}."
         )
     return key
+
+
+def _between(handle: Handle, value: float) -> bool:
+    """Tell whether a whole number is left out by a handle's steps."""
+    return handle.stepped and value % 1 == 0 and (value - handle.low) % (handle.step or 1) != 0
 
 
 def _start(handle: Handle) -> float:
@@ -209,22 +222,34 @@ def _whole(made: Compiled, start: Asked, picked: Sequence[str]) -> frozenset[str
 
 def _proven(made: Compiled, base: Chain, picked: Sequence[str], whole: frozenset[str]) -> Program:
     """Return a combination's program, whose answers were those of the package at all probes."""
-    points, chains = [], []
+    points: list[Asked] = []
+    chains: list[Chain] = []
     refused: list[tuple[Asked, MlsimError]] = []
-    for handles in _probes(made.handles, whole):
+
+    def accepted(handles: Asked) -> bool:
         try:
-            chain = _chain(made, handles, picked)
+            chains.append(_chain(made, handles, picked))
         except MlsimError as error:
             refused.append((handles, error))
-            continue
+            return False
         points.append(handles)
-        chains.append(chain)
+        return True
+
+    for handles in _probes(made.handles, whole):
+        beyond: Asked = handles
+        if accepted(handles):
+            continue
+        # The last points that the package answers lie near those which it refuses.
+        near = points[0]
+        for _ in range(_NEARER):
+            middle = _halfway(made.handles, near, beyond, whole)
+            near, beyond = (middle, beyond) if accepted(middle) else (near, middle)
     units = {each.name: _factor(each) for each in made.handles}
     asked = [{name: value * units[name] for name, value in each.items()} for each in points]
     program = programmed(chains, asked)
     for point, told in refused:
         code = program.refusal({name: value * units[name] for name, value in point.items()})
-        if code is None or not isinstance(told, REFUSALS[code][0]):
+        if code != code_of(told):
             raise UnreachableError(
                 f"{_shown(point)}: the package refuses this, and no condition that could be "
                 f"compiled tells why. {told}"
@@ -270,6 +295,30 @@ def _probes(handles: Sequence[Handle], whole: frozenset[str]) -> Iterator[dict[s
         yield {each.name: inside(each, of, whole=each.name in whole) for each in handles}
 
 
+# So often a point that is refused is brought nearer to the start.
+_NEARER = 5
+
+
+def _halfway(
+    handles: Sequence[Handle], near: Asked, beyond: Asked, whole: frozenset[str]
+) -> dict[str, float]:
+    """Return the point between two, of values that handles may have."""
+    found = {}
+    for each in handles:
+        low, high = sorted((near[each.name], beyond[each.name]))
+        between = [value for value in each.values if low <= value <= high]
+        middle = float(between[len(between) // 2]) if between else (low + high) / 2
+        found[each.name] = _stepped(each, middle) if each.name in whole else middle
+    return found
+
+
+def _stepped(handle: Handle, value: float) -> float:
+    """Return the nearest whole number that a handle may have."""
+    step = (handle.step or 1.0) if handle.stepped else 1.0
+    low = float(handle.low)
+    return min(float(handle.high), low + step * round((value - low) / step))
+
+
 def inside(handle: Handle, of: random.Random, *, whole: bool) -> float:
     """Draw a value of a handle: one it may have, over decades where its range has several.
 
@@ -281,4 +330,4 @@ def inside(handle: Handle, of: random.Random, *, whole: bool) -> float:
     low, high = float(handle.low), float(handle.high)
     wide = low > 0 and high / low > 10
     drawn = low * (high / low) ** of.random() if wide else of.uniform(low, high)
-    return min(high, float(round(drawn))) if whole else drawn
+    return _stepped(handle, drawn) if whole else drawn

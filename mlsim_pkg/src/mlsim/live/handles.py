@@ -72,6 +72,11 @@ class Handle(Named):
             allowed = self.values or f"{self.low:g} to {self.high:g}"
             raise InvalidValueError(f"handle '{self.name}' starts at {start:g}, not in {allowed}.")
 
+    @property
+    def stepped(self) -> bool:
+        """Whether it leaves whole numbers out."""
+        return self.step is not None and self.step > 1 and float(self.step).is_integer()
+
     def as_data(self) -> dict[str, Any]:
         """Return what the script reads."""
         start = self.low if self.start is None else self.start

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 # What counts what a run has seen.
 OBSERVED = ("observed_running_requests",)
 # Times that a rate and a batch are tried until they agree.
-_ROUNDS = 200
-_ENOUGH = 1e-9
+ROUNDS = 200
+ENOUGH = 1e-9
 # Times that a range of rates is halved: to a ten-thousandth.
 _HALVINGS = 14
 # Batches, each a part of the next larger one, and numbers of prompts in a step that are tried for
 # the rate that saturates.
 _BATCHES, _FEWER, _BUNCHES = 5, 0.5**0.5, 3
-_FULL = 0.999
+FULL = 0.999
 
 
 @lru_cache(maxsize=4)
@@ -248,12 +248,12 @@ class Typical:
                 "(data_parallel), a lower rate, or burst= to see how long a queue takes."
             )
         running, interval, found = 0.0, 0.0, Known()
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             found = self._known(rate, running, interval)
             wanted = ("running_requests", "token_interval")
             values = plan(self.equations(users=False), found, wanted).run(dict(found))
             settled = min(values["running_requests"], found["running_limit"])
-            near = abs(settled - running) <= _ENOUGH * max(1.0, running)
+            near = abs(settled - running) <= ENOUGH * max(1.0, running)
             running, interval = (running + settled) / 2, (interval + values["token_interval"]) / 2
             if near:
                 break
@@ -264,7 +264,7 @@ class Typical:
     def _known(self, rate: float, running: float, interval: float) -> Known:
         step = self.decode_step(running)
         # Prompts never fill all the time below saturation; a round on the way might think so.
-        each = min(self.prompt_time(running, rate * max(step, interval)), _FULL / rate)
+        each = min(self.prompt_time(running, rate * max(step, interval)), FULL / rate)
         words = f"{running:,.1f} requests that run, from the operators"
         known = self.known.joined(Known().add("given", arrival_rate=rate))
         known.add(words, decode_step_time=step, prompt_time=each)
@@ -275,7 +275,7 @@ class Typical:
 
         The longer their answers take, the less they ask.
         """
-        low, high = 0.0, _FULL * float(self.saturating().value("saturation_rate"))
+        low, high = 0.0, FULL * float(self.saturating().value("saturation_rate"))
         if self._asked(users, think_time, high) >= high:
             return 0.0
         for _ in range(_HALVINGS):

@@ -17,6 +17,7 @@ from mlsim.equations.arrivals import cache_room
 from mlsim.equations.switches import cache_saved, draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
 from mlsim.software import HOST, without_host
+from mlsim.solvers.question import Question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
 from mlsim.solvers.serving.steps import step_question
@@ -265,6 +266,19 @@ def _on_one_copy(service: Service) -> Callable[..., Any]:
         return np.broadcast_to(found, shape)
 
     return latency
+
+
+def of_tokens(
+    service: Service, cached: float, *, whole: bool
+) -> tuple[Question, OperatorTable[Any] | None]:
+    """Return what asks how long a step works on a token of each sequence, and its operators.
+
+    All of them, or without attention and output layer: what works on tokens together. They are
+    the questions behind the tables of `step_times`, for `batch_size` sequences of all copies.
+    """
+    _, service = _host(service)
+    question = step_question(service, "a step of the schedule", 1.0, cached)
+    return question, service.table if whole else _parts(service)["rest"]
 
 
 def _memory(

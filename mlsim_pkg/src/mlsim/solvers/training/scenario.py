@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import links
+from mlsim.equations import EQUATIONS, links
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
@@ -20,7 +20,7 @@ from mlsim.workloads.adapters import NF4, widest
 from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel, Recipe
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS, OperatorTable
-from mlsim.workloads.steps import Parallelism
+from mlsim.workloads.steps import STEP_COLUMNS, Parallelism
 from mlsim.workloads.training_lowering import (
     adapter_parameters_on_device,
     kernels,
@@ -470,10 +470,7 @@ def _add_model(known: Known, job: Scenario) -> None:
         layers=float(model.layers),
         hidden_size=float(model.hidden),
     )
-    # A program that skips what is masked is not asked for it; standard attention
-    # works on the whole square, window or not.
-    if job.masked_worked and model.attention.window:
-        model = replace(model, attention=replace(model.attention, window=0))
+    model = _as_worked(job)
     causal = "causal" in job.variant
     known.add(words, sequence_flops=float(model.flop_count(tokens, causal=causal, all_logits=True)))
     if job.bound:
@@ -485,6 +482,37 @@ def _add_model(known: Known, job: Scenario) -> None:
     else:
         nothing = "nothing is computed again that the sequence's work counts"
         known.add(nothing, recomputed_flops=0.0)
+
+
+def _as_worked(job: Scenario) -> Transformer:
+    """Return the model whose attention is what its program computes.
+
+    A program that skips what is masked is not asked for it; standard attention works on the
+    whole square, window or not.
+    """
+    if job.masked_worked and job.model.attention.window:
+        return replace(job.model, attention=replace(job.model.attention, window=0))
+    return job.model
+
+
+def sequence_question(job: Scenario) -> Question:
+    """Return what asks for `sequence_flops` by equations of its tokens: its `total_flops`."""
+    model = _as_worked(job)
+    known = Known().add(_GIVEN, new_tokens=job.sequence_tokens)
+    known.add("definition: one sequence, of which nothing is cached", cached_tokens=0.0)
+    known.add("definition", device_batch=1.0, flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    # In training each token has scores.
+    rows = (
+        replace(each, token_limit=model.context) if each.kind == "output" else each
+        for each in model.operators()
+    )
+    names = (
+        *("tokens_worked", "unclipped_tokens", "step_flops", "total_flops"),
+        "attention_pairs" if "causal" in job.variant else "bidirectional_pairs",
+        "latent_multiply_adds" if model.latent else "token_and_pair_multiply_adds",
+    )
+    table = OperatorTable(tuple(rows), STEP_COLUMNS)
+    return Question(known, [EQUATIONS[name] for name in names], job.labels, table=table)
 
 
 def layout(job: Scenario) -> str:
