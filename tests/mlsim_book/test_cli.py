@@ -61,7 +61,7 @@ def test_without_the_grader_its_commands_say_what_to_install(
     said = capsys.readouterr().err
     assert "mlsim-grading, which isn't installed" in said
     assert '"./mlsim_pkg[notebook]" ./book_pkg ./grading_pkg' in said
-    main(["doctor", str(book)])
+    main(["doctor"])
     assert re.search("-- +grading +not installed", capsys.readouterr().out)
 
 
@@ -87,27 +87,6 @@ def test_quarto_runs_the_cells_with_this_python_and_its_exit_code_is_kept(
         assert main(["build", str(book), "--engine", "quarto"]) == code
         assert (tmp_path / "called").read_text().startswith(f"{python} render {book}")
         monkeypatch.setenv("QUARTO_PYTHON", "/my/python")
-
-
-@pytest.mark.parametrize("code", [0, 1])
-def test_refresh_has_quarto_run_every_cell_and_loses_nothing(
-    book: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
-) -> None:
-    fake_quarto(tmp_path, monkeypatch, code)
-    (book / "_freeze" / "old").mkdir(parents=True)
-    assert main(["build", str(book), "--engine", "quarto", "--refresh"]) == code
-    assert "--execute" in (tmp_path / "called").read_text()
-    assert "--cache-refresh" not in (tmp_path / "called").read_text()
-    assert (tmp_path / "frozen").read_text() == ""
-    kept = [each.name for each in (book / "_freeze").iterdir()]
-    assert kept == (["new"] if code == 0 else ["old"])
-    assert not (book / "_freeze.before").exists()
-    # what a killed refresh put away comes back
-    (book / "_freeze" / kept[0]).rmdir()
-    (book / "_freeze").rename(book / "_freeze.before")
-    (book / "_freeze.before" / "old").mkdir()
-    assert main(["build", str(book), "--engine", "quarto"]) == code
-    assert (tmp_path / "frozen").read_text() == "old\n"
 
 
 def test_no_quarto(

@@ -201,13 +201,13 @@ def test_what_a_platform_says_by_name_and_numbers() -> None:
         ("", ("9999",), "", nobody, ()),
     ]:
         claim = Claim("X", name, ids)
-        found = Matcher([], CLASS).whose(Handed(Path("x"), "x", b"x", parts=("x",), claim=claim))
+        found = Matcher([], CLASS).whose(Handed(Path("x"), ("x",), b"x", name="x", claim=claim))
         said = (found.student, found.undecided, found.candidates)
         assert said == (student, undecided, candidates), (name, ids)
         assert found.by == ("platform" if student else "")
     # a notebook that was made for another
     claim = Claim("X", ada, ("4711",))
-    handed = Handed(Path("x"), "x", b"x", parts=("x",), claim=claim)
+    handed = Handed(Path("x"), ("x",), b"x", name="x", claim=claim)
     differs = Matcher([], CLASS).whose(handed, "Ann Lee")
     assert differs.undecided == f"X says {ada}, the notebook was made for Ann Lee"
     within = replace(handed, parts=("Ann Lee", "x"), claimed_at=1)

@@ -20,7 +20,7 @@ from mlsim_book.errors import SourceError
 from mlsim_grading.class_lists import Student
 from mlsim_grading.decisions import Override
 from mlsim_grading.gradebook import CANVAS_OWN, Gradebook, Rules, export, make_gradebook
-from mlsim_grading.report import results_csv
+from mlsim_grading.overview import results_csv
 
 EVIL = '=HYPERLINK("http://x")'
 
@@ -195,7 +195,7 @@ def test_what_is_of_nobody_is_told() -> None:
         nobodys = [handed(task, "", file=f"{number}.ipynb") for number in range(count)]
         marked = handed(task, "Ada", 1, 1, "...")
         book = make_gradebook([marked, *nobodys], task)
-        assert [each for each in export(book, "csv").notes if "nobody" in each] == words
+        assert [each for each in export(book, "canvas").notes if "nobody" in each] == words
         rows = table(results_csv(book.results, task, {"Eve": "ill"}))
         assert [row[:2] for row in rows[1:]] == [
             ["Ada", "Ada.ipynb"], *(["", f"{number}.ipynb"] for number in range(count)), ["Eve", ""],
@@ -205,23 +205,12 @@ def test_what_is_of_nobody_is_told() -> None:
         assert rows[-1][-2] == "ill"
 
 
-def test_a_plain_table_has_the_class_lists_columns() -> None:
-    book = a_class(("Group",), Ada=("+1",), Alan=("@SUM(A1)",), Grace=("-x",))
-    text = export(book, "csv").files["grades.csv"]
-    assert table(text) == [
-        ["student", "Group", "Week 2", "of", "percent"],
-        ["Ada", "+1", "6", "9", "66.7"],  # a number is no formula
-        ["Alan", "'@SUM(A1)", "2.34", "9", "25.9"],
-        ["Grace", "'-x", "", "9", ""],
-    ]
-
-
 def test_no_cell_begins_a_formula() -> None:
     for sign in ["=", "+", "-", "@", " =", "\t=", "\r@", "＝", "＋"]:
         evil = f"{sign}cmd|' /C calc'!A0"
         task = made([Student(evil, columns={"Email address": evil})], ["Email address"])
         book = make_gradebook([handed(task, evil)], replace(task, title=evil))
-        for kind in ("canvas", "moodle", "csv"):
+        for kind in ("canvas", "moodle"):
             made_ = export(book, kind)
             cells = [each for text in made_.files.values() for row in table(text) for each in row]
             assert not any(each.lstrip()[:1] in set("=+-@＝＋") for each in cells if each), sign

@@ -32,9 +32,9 @@ from mlsim_grading.overview import (
     find_alike,
     mistakes_table,
     overview,
+    page,
     questions_table,
 )
-from mlsim_grading.report import page
 from mlsim_grading.runner import fingerprint
 
 DUE = read_due("2026-11-30T12:00+01:00")

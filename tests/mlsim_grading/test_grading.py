@@ -15,7 +15,7 @@ from mlsim_book.errors import SourceError
 from mlsim_exercises.data import load
 from mlsim_grading.assignment import choose, make_assignment, read_key
 from mlsim_grading.grade import Folders, Result, grade
-from mlsim_grading.report import page
+from mlsim_grading.overview import page
 from mlsim_grading.walls.bubblewrap import environment
 from mlsim_grading.walls.supervise import Limits
 

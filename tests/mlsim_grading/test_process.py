@@ -11,8 +11,8 @@ from dataclasses import replace
 from made_up_class import handed, made
 
 from mlsim_grading.gradebook import gradebook_csv, make_gradebook
+from mlsim_grading.overview import results_csv
 from mlsim_grading.process import Ran, run_notebook
-from mlsim_grading.report import results_csv
 from mlsim_grading.walls.supervise import Heard, Limits
 
 

@@ -41,7 +41,7 @@ def running(tmp_path: Path) -> Iterator[Preview]:
 
     def follow() -> None:
         while not ended.is_set():
-            preview.pause()
+            preview.watcher.pause()
             preview.look()
 
     with Preview(tmp_path, progress=str) as preview:

@@ -72,12 +72,13 @@ def build(
                 "other formats are made by our own engine only",
                 hint="With Quarto: quarto render --to pdf, or --to epub.",
             )
-        if site_url:
+        if site_url or refresh:
             raise BookError(
-                "--site-url is for our own engine",
-                hint="With Quarto, write `site-url:` below `book:` in _quarto.yml.",
+                f"{'--site-url' if site_url else '--refresh'} is for our own engine",
+                hint="With Quarto, write `site-url:` below `book:` in _quarto.yml, and delete the"
+                " folder _freeze to have every cell run again.",
             )
-        return render_with_quarto(root, out=out, refresh=refresh, wait=wait, progress=progress)
+        return render_with_quarto(root, out=out, wait=wait, progress=progress)
     started = time.perf_counter()
     problems = Problems()
     committed = load_project(root, problems)

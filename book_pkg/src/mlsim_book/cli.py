@@ -197,7 +197,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     more = [found for each in options.added for found in each.findings()]
     missing = Finding("grading", False, "not installed", _INSTALL, needed=False)
-    return examine(_say, options.root, more or [missing])
+    return examine(_say, more or [missing])
 
 
 def _quarto(options: argparse.Namespace) -> int:

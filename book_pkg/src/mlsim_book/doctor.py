@@ -1,7 +1,4 @@
-"""`mlsim-book doctor`: what the own engine needs, what is there, what to do about the rest.
-
-In the folder of a book it says besides what a genuine Quarto would do with the sources.
-"""
+"""`mlsim-book doctor`: what the own engine needs, what is there, what to do about the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsim_book.caches import cache_folder
-from mlsim_book.errors import BookError, Problems
+from mlsim_book.errors import BookError
 from mlsim_book.quarto import INSTALL, find_quarto
 from mlsim_book.render.assets import assets_folder, find_node, node_version
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version
@@ -43,61 +40,27 @@ class Finding:
         return f"{line}\n{'':15}{self.advice}" if self.advice and not self.well else line
 
 
-def examine(
-    say: Callable[[str], None], root: Path | None = None, more: Iterable[Finding] = ()
-) -> int:
+def examine(say: Callable[[str], None], more: Iterable[Finding] = ()) -> int:
     """Look at everything; return 1 if the own engine can't work.
 
     `more` is what other distributions found that add commands.
-
-    What Quarto would do with the book in `root` is reported, and changes nothing: `check` and
-    `build` refuse it.
     """
     findings = [
-        _python(), _tool("pandoc", find_pandoc, pandoc_version),
+        Finding(
+            "Python", sys.version_info >= (3, 11),
+            f"{_dotted(sys.version_info[:3])} at {sys.executable}", "Install Python 3.11 or newer.",
+        ),
+        _tool("pandoc", find_pandoc, pandoc_version),
         _tool("node", find_node, node_version), _assets(), _kernel(), _cache(), _typst(), _quarto(),
         *more,
     ]  # fmt: skip
     for each in findings:
         say(each.text())
-    if root is not None and (root / "_quarto.yml").is_file():
-        _sources(root.resolve(), say)
     return int(any(each.needed and not each.well for each in findings))
-
-
-def _sources(root: Path, say: Callable[[str], None]) -> None:
-    """Say what a genuine Quarto would do with a book's sources."""
-    from mlsim_book.check.quarto import note_findings, quarto_findings
-    from mlsim_book.read.project import load_project
-    from mlsim_book.run.pages import parse_pages
-
-    problems = Problems()
-    try:
-        project = load_project(root, problems)
-        pages = parse_pages(project, problems)
-        note_findings(quarto_findings(project, pages), problems)
-    except BookError as error:
-        say(Finding("sources", False, "can't be read", str(error), needed=False).text())
-        return
-    worse = [each for each in problems.found if "Quarto" in each.message]
-    said = "Quarto would show these pages as we do"
-    if worse or problems.advice:
-        said = f"Quarto would do otherwise in {len(worse) + len(problems.advice)} places"
-    say(Finding("sources", not worse, said, needed=False).text())
-    for each in (*worse, *problems.advice):
-        say(each.text())
 
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
-
-
-def _python() -> Finding:
-    version = sys.version_info[:3]
-    return Finding(
-        "Python", version >= (3, 11), f"{_dotted(version)} at {sys.executable}",
-        "Install Python 3.11 or newer.",
-    )  # fmt: skip
 
 
 def _tool(name: str, find: Callable[[], str], version: Callable[[str], tuple[int, ...]]) -> Finding:

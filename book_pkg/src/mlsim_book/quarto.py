@@ -7,8 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from mlsim_book.errors import ToolError
@@ -38,16 +37,12 @@ def render_with_quarto(
     root: Path,
     *,
     out: Path | None = None,
-    refresh: bool = False,
     wait: float = WAIT,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Run `quarto render`, its output as it comes; return the folder of the site.
 
-    Quarto runs the cells with this Python, unless QUARTO_PYTHON names another. With
-    `refresh`, what it froze is put away, so that every cell is run again; if it fails,
-    that is put back. (Its own --cache-refresh is for a cache that can't be used with
-    inline expressions.)
+    Quarto runs the cells with this Python, unless QUARTO_PYTHON names another.
 
     Raises
     ------
@@ -65,35 +60,13 @@ def render_with_quarto(
     command = [found, "render", str(root)]
     if out is not None:
         command += ["--output-dir", str(out.resolve())]
-    if refresh:
-        command.append("--execute")
     target = out.resolve() if out is not None else (root / output_dir(root)).resolve()
     environment = {"QUARTO_PYTHON": sys.executable, **os.environ}
-    with hold(target, wait=wait, progress=progress), _without_frozen(root, refresh):
+    with hold(target, wait=wait, progress=progress):
         code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
         if code:
             raise QuartoError(code)
     return target
-
-
-@contextmanager
-def _without_frozen(root: Path, wanted: bool) -> Iterator[None]:
-    """Put the results that Quarto froze away, if wanted; back where the render fails."""
-    frozen, aside = root / "_freeze", root / "_freeze.before"
-    if aside.is_dir() and not frozen.exists():  # a render was killed
-        aside.rename(frozen)
-    if not wanted or not frozen.is_dir():
-        yield
-        return
-    shutil.rmtree(aside, ignore_errors=True)
-    frozen.rename(aside)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(frozen, ignore_errors=True)
-        aside.rename(frozen)
-        raise
-    shutil.rmtree(aside)
 
 
 def output_dir(root: Path) -> str:

@@ -18,14 +18,11 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
-
-__all__ = ["LARGEST_INSIDE", "Archive", "ArchiveError", "Entry", "open_archive"]
-
 
 MOST = 100_000  # files
 _LARGEST = 64_000_000  # bytes
@@ -43,8 +40,13 @@ class ArchiveError(Exception):
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A file as the directory has it: `packed` bytes at `start`, which become `size` bytes."""
+class Entry:
+    """A file in a zip, as its directory has it: `packed` bytes at `start`, which become `size`.
+
+    `saved_at` is when it was put in, by the clock of whoever did. `trouble` says why it can't be
+    read, if the directory shows it. `number` is its place, `parts` are those of its path, and
+    `key` tells it from others.
+    """
 
     name: str
     start: int
@@ -54,9 +56,12 @@ class Listed:
     method: int
     saved_at: str
     trouble: str
+    number: int = 0
+    parts: tuple[str, ...] = ()
+    key: bytes = b""
 
 
-def directory(file: BinaryIO) -> list[Listed]:
+def directory(file: BinaryIO) -> list[Entry]:
     """Return what a zip's directory lists, folders (a name with `/` behind) included.
 
     Raises
@@ -98,7 +103,7 @@ def _bytes(file: BinaryIO) -> tuple[bytes, int]:
     return file.read(size), position - said
 
 
-def _entries(data: bytes, shift: int) -> Iterator[Listed]:
+def _entries(data: bytes, shift: int) -> Iterator[Entry]:
     at = count = 0
     while at < len(data):
         if len(data) < at + _HEAD.size or data[at : at + 4] != _ENTRY:
@@ -119,7 +124,7 @@ def _entries(data: bytes, shift: int) -> Iterator[Listed]:
             f"{(day >> 9) + 1980:04}-{day >> 5 & 15:02}-{day & 31:02}"
             f"T{time >> 11:02}:{time >> 5 & 63:02}:{(time & 31) * 2:02}"
         )
-        yield Listed(name, start + shift, packed, size, check, method, saved_at, trouble)
+        yield Entry(name, start + shift, packed, size, check, method, saved_at, trouble)
 
 
 def _fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
@@ -199,22 +204,6 @@ _PIECE = 65_536
 _DEEPEST = 40  # folders in folders
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A file in a zip: its number, the parts of its path, what tells it from others, its size.
-
-    `saved_at` is when it was put in, by the clock of whoever did. `trouble` says why it can't be
-    read, if the directory shows it.
-    """
-
-    number: int
-    parts: tuple[str, ...]
-    key: bytes
-    size: int
-    saved_at: str
-    trouble: str = ""
-
-
 class Archive:
     """A zip; `entries` are its files, without its folders.
 
@@ -259,7 +248,7 @@ class Archive:
             if each.trouble == LEADS_OUT or len(parts) > _DEEPEST:
                 parts = parts[-1:]  # its folders are no folders of this zip
             key = each.name.encode("utf-8", "surrogateescape") + (b"#%d" % number if twice else b"")
-            yield Entry(number, parts or ("?",), key, each.size, each.saved_at, trouble)
+            yield replace(each, number=number, parts=parts or ("?",), key=key, trouble=trouble)
 
     def read(self, number: int, most: int) -> bytes:
         """Return the bytes of a file.
@@ -284,7 +273,7 @@ class Archive:
         return data
 
 
-def _unpack(file: BinaryIO, listed: Listed) -> bytes:
+def _unpack(file: BinaryIO, listed: Entry) -> bytes:
     """Return what a file holds, at most a byte more than it is said to."""
     file.seek(listed.start)
     signature, names, extra = struct.unpack("<4s22xHH", file.read(30))

@@ -46,10 +46,10 @@ from mlsim_grading.overview import (
     find_alike,
     mistakes_table,
     overview,
+    publish_results,
     questions_table,
 )
 from mlsim_grading.process import named
-from mlsim_grading.report import publish_results
 from mlsim_grading.submissions import find_submissions
 from mlsim_grading.tables import csv_text
 from mlsim_grading.walls.choose import TRUST, choose

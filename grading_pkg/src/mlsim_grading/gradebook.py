@@ -271,23 +271,18 @@ def gradebook_csv(book: Gradebook) -> str:
 
 
 def _row(book: Gradebook, entry: Entry) -> list[str]:
-    result = entry.result
+    result, whys = entry.result, []
+    for question in entry.changed:  # why it was overridden
+        own = book.rules.overrides[entry.student, question]
+        whys.append(f"{question}: {number(own.points)}, {own.why}")
     return [
         entry.student, *(entry.about.get(each, "") for each in book.columns),
         result.file if result else "", str(entry.attempts),
         result.handed_at if result else "", number(entry.points), str(entry.of),
         f"{entry.percent:.1f}", number(entry.taken_off), entry.late,
         *(number(mark.points) for mark in entry.marks), ", ".join(entry.changed),
-        ", ".join(entry.open), "; ".join(_whys(entry, book.rules)),
+        ", ".join(entry.open), "; ".join([*entry.notes, *whys]),
     ]  # fmt: skip
-
-
-def _whys(entry: Entry, rules: Rules) -> Iterable[str]:
-    """Yield the notes of a row, with the reasons of what was overridden."""
-    yield from entry.notes
-    for question in entry.changed:
-        own = rules.overrides[entry.student, question]
-        yield f"{question}: {number(own.points)}, {own.why}"
 
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -313,7 +308,7 @@ def export(book: Gradebook, kind: str, column: str = "") -> Export:
     Parameters
     ----------
     kind
-        "canvas", "moodle" or "csv".
+        "canvas" or "moodle".
     column
         What the assignment is called there; its title if empty.
 
@@ -323,7 +318,7 @@ def export(book: Gradebook, kind: str, column: str = "") -> Export:
         The class list has no column by which the system knows a student, or the name is one that
         the system keeps for itself.
     """
-    made = _KINDS[kind](book, column or book.title)
+    made = (_canvas if kind == "canvas" else _moodle)(book, column or book.title)
     return Export(made.files, (*made.notes, *_told(book)))
 
 
@@ -438,23 +433,6 @@ def _worksheet(book: Gradebook) -> Export:
     if out:
         notes.append(f"{_many(out)} left out, as they stand in no worksheet: {some(out)}")
     return Export({"moodle-worksheet.csv": csv_text(rows)}, tuple(notes))
-
-
-def _plain(book: Gradebook, column: str) -> Export:
-    rows = [["student", *book.columns, column, "of", "percent"]]
-    rows += [
-        [
-            each.student, *(each.about.get(at, "") for at in book.columns), _grade(each),
-            str(each.of), f"{each.percent:.1f}" if each.graded else "",
-        ]
-        for each in book.entries
-    ]  # fmt: skip
-    return Export({"grades.csv": csv_text(rows)}, ())
-
-
-_KINDS: Mapping[str, Callable[[Gradebook, str], Export]] = {
-    "canvas": _canvas, "moodle": _moodle, "csv": _plain,
-}  # fmt: skip
 
 
 def _column(book: Gradebook, wanted: str) -> str:

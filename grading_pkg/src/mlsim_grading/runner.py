@@ -416,7 +416,3 @@ def _as_json(value: Any, unit: str) -> dict[str, Any] | None:
             return {"unit": str(value.units)[:_LONGEST] or "no unit"}
         plain = isinstance(value, int | float)
         return {"other": repr(value)[:40] if plain else type(value).__name__[:40]}
-
-
-if __name__ == "__main__":
-    main()

@@ -172,6 +172,7 @@ class Found:
     """A file of any kind: where it is, the parts of its path, what is wrong with it.
 
     `inside` are its numbers in a zip, and in a zip in that; `zips` is how many it lies in.
+    `packed_at` is its time there, which may be that of the download.
     """
 
     path: Path
@@ -184,7 +185,7 @@ class Found:
     folder: bool = False  # one that can't be opened
 
     @property
-    def name(self) -> str:
+    def last(self) -> str:
         """The last part, in small letters."""
         return self.parts[-1].lower() if self.parts else ""
 
@@ -192,7 +193,7 @@ class Found:
 def files_of_folder(place: Path) -> Iterator[Found]:
     """Yield the files of a folder, of its folders, and of zips in them."""
     files = list(_walk(place, place, 0))
-    notebooks = [each for each in files if each.name.endswith((SUFFIX, ZIP)) and not odd(each)]
+    notebooks = [each for each in files if each.last.endswith((SUFFIX, ZIP)) and not odd(each)]
     alone = len(notebooks) == 1  # a platform's zip, put there as it came
     for each in files:
         if _is_zip(each):
@@ -278,12 +279,12 @@ def _too_much(found: Sequence[Found], start: int, *, nested: bool) -> str:
     One that lies in no other may be a platform's, put beside others: all but a few files in it are
     then in folders that Moodle named.
     """
-    work = [each for each in found if each.name.endswith((SUFFIX, ZIP)) and not odd(each)]
+    work = [each for each in found if each.last.endswith((SUFFIX, ZIP)) and not odd(each)]
     if not nested:
         work = [
             each for each in work if not any(map(moodle, each.parts[start : start + 2]))
         ] or work[:1]  # fmt: skip
-    zips = sum(each.name.endswith(ZIP) for each in work)
+    zips = sum(each.last.endswith(ZIP) for each in work)
     if not work:
         return "there is no notebook (.ipynb) in this zip"
     if zips and len(work) > 1:
@@ -295,7 +296,7 @@ def _too_much(found: Sequence[Found], start: int, *, nested: bool) -> str:
 
 
 def _is_zip(found: Found) -> bool:
-    return found.name.endswith(ZIP) and not odd(found)
+    return found.last.endswith(ZIP) and not odd(found)
 
 
 def odd(found: Found) -> str:
@@ -323,12 +324,12 @@ def why_passed(found: Found) -> tuple[str, str]:
     """Return what of a file is passed over, and why; nothing if it is to be graded."""
     if path := odd(found):
         return path, next(filter(None, map(system, found.parts)))
-    if found.name.endswith((SUFFIX, ZIP)) or found.folder:
+    if found.last.endswith((SUFFIX, ZIP)) or found.folder:
         return "", ""
     reason = found.trouble or "no notebook (.ipynb)"
-    if found.name == METADATA:
+    if found.last == METADATA:
         reason = "Gradescope's list of who handed in"
-    elif found.name.endswith(_PACKED):
+    elif found.last.endswith(_PACKED):
         reason = "this kind of archive is not opened: make a zip"
     return "/".join(found.parts), reason
 
@@ -339,30 +340,22 @@ _LISTED = 30  # files of one folder that are passed over and still listed one by
 
 
 @dataclass(frozen=True)
-class Handed:
+class Handed(Found):
     """A file that was handed in, or what stands where one should be.
 
     `name` is how it is shown: its path in the folder of submissions, in characters that can be
-    written; `parts` are the parts of this path, whole. `key` tells it from every other, whatever
-    characters its name has. `inside` are its numbers in a zip, and in a zip in that. `trouble`
-    says why it can't be read, if that is known already.
+    written. `key` tells it from every other, whatever characters its name has.
 
     `claim` is what a platform says of it, by the part of its path with the number `claimed_at`.
     `shared` is how many folders it has in common with all others, `label` whose it seems where
-    there is no class list. `packed_at` is its time in a zip, which may be that of the download.
+    there is no class list.
     """
 
-    path: Path
-    name: str
-    key: bytes
-    trouble: str = ""
-    parts: tuple[str, ...] = ()
-    inside: tuple[int, ...] = ()
+    name: str = ""
     claim: Claim | None = None
     claimed_at: int = 0
     shared: int = 0
     label: str = ""
-    packed_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -423,7 +416,7 @@ def find_submissions(place: Path) -> Collected:
             continue
         name = _name(path)
         passed[name] = Passed(name, reason)
-        if not odd(each) and each.name != METADATA:
+        if not odd(each) and each.last != METADATA:
             other.append(each)
     handed = _limited(_claimed(notebooks, notebooks, found))
     if not handed:
@@ -477,8 +470,8 @@ def _claimed(
             name = _name("/".join(each.parts))
             found.append(
                 Handed(
-                    each.path, name, key, each.trouble, each.parts, each.inside, claim, at,
-                    shared, _label(each, claim, base, stems), each.packed_at,
+                    **{**vars(each), "key": key}, name=name, claim=claim, claimed_at=at,
+                    shared=shared, label=_label(each, claim, base, stems),
                 )
             )  # fmt: skip
     return found
@@ -538,7 +531,7 @@ def _metadata(
     told: dict[tuple[str, ...], tuple[Claim, ...]] = {}
     for each in found:
         beside = each.parts[:-1]
-        if each.name != METADATA or each.trouble:
+        if each.last != METADATA or each.trouble:
             continue
         if all(other.parts[: len(beside)] == beside for other in notebooks):  # not a student's
             data, trouble = _read(each.path, each.inside)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mlsim_book.build import build
-from mlsim_book.check.numbers import Counts, Judge, Rules, check_numbers, read_rules
+from mlsim_book.check.numbers import Check, Counts, Rules, check_numbers, read_rules
 from mlsim_book.check.prose import passages
 from mlsim_book.cli import main
 from mlsim_book.errors import Problems, SourceError
@@ -31,13 +31,11 @@ def judged(markdown: str) -> tuple[list[tuple[int, str]], Counts]:
     units = ["FLOP", "FLOP/byte", "TFLOP/s", "images", "images/s"]
     known = rules({"units": units, "names": ["A100 80 GB", "Pot 2"]})
     assert known
-    judge = Judge(known)
-    found = [
-        (passage.line(each.start).line, each.text)
-        for passage in passages(split_lines(markdown, file="a.qmd"))
-        for each in judge.judge(passage)
-    ]
-    return found, judge.counts
+    check = Check(known, Problems())
+    for passage in passages(split_lines(markdown, file="a.qmd")):
+        check.passage(passage)
+    found = [(each.line or 0, each.message.split("'")[1]) for each in check.problems.found]
+    return found, check.counts
 
 
 def test_bare_numbers_and_others() -> None:
@@ -59,13 +57,15 @@ def test_bare_numbers_and_others() -> None:
 
 def test_results_can_not_be_marked() -> None:
     for mark, kind in {
-        'kind="result"': "result", 'kind="guess"': "guess", "": "", 'kind=""': "",
+        'kind="result"': ", of kind 'result'", 'kind="guess"': " with kind 'guess', which is none",
+        "": " with no kind", 'kind=""': " with no kind",
     }.items():  # fmt: skip
-        judge = Judge(Rules())
+        check = Check(Rules(), Problems())
         (passage,) = passages(split_lines(f"Of [5 ms]{{.given {mark}}}.", file="a.qmd"))
-        (finding,) = judge.judge(passage)
-        assert (finding.text, finding.wrong_kind) == ("5 ms", kind)
-        assert judge.counts == Counts(bare=1)
+        check.passage(passage)
+        (found,) = check.problems.found
+        assert found.message.startswith(f"'5 ms' is marked as given{kind}")
+        assert check.counts == Counts(bare=1)
 
 
 def test_settings() -> None:

@@ -1,4 +1,4 @@
-"""What `mlsim-book check` tells of sources: labels, citations, and the rules of chapters."""
+"""What `mlsim-book check` tells of sources: the bibliography, and the rules of chapters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 import kept
 import pytest
 
-from mlsim_book.check.book import check_book, check_sources
-from mlsim_book.check.sources import cited_keys
+from mlsim_book.check.book import check_book
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.read.project import load_project
 from mlsim_book.run.page_cache import PageCache
-from mlsim_book.run.pages import execute_pages, parse_pages
+from mlsim_book.run.pages import execute_pages
 
 MakeBook = Callable[..., Path]
 BIB = "@book{ada1843,\n  title = {Notes},\n}\n\n@misc{hill2001, title = {Heat}}\n"
@@ -42,17 +41,9 @@ def cites(make_book: MakeBook) -> Callable[..., list[str]]:
     return check
 
 
-def test_citations_without_entry_and_entries_twice(cites: Callable[..., list[str]]) -> None:
-    (said,) = cites("As in [@ada1843; @hill2001].\nAnd @hil2001.")
-    assert said.startswith("index.qmd:4: citation @hil2001 not found")
-    assert "Did you mean @hill2001?" in said
+def test_an_entry_that_is_there_twice(cites: Callable[..., list[str]]) -> None:
     (said,) = cites("@ada1843 @hill2001", bib=BIB + "@misc{ada1843, }\n")
     assert said.startswith("refs.bib:6: the entry 'ada1843' is there twice, first at refs.bib:1")
-    text = (
-        "---\nauthor: '@someone'\n---\n\n# A\n\n`@code`, a@b.org, <https://x.org/@y>, \\@z, @fig-a\n"
-        "[link](https://x.org/@me)\n\n```python\n@decorator\n```\n\n```{python}\n@other\n```\n"
-    )
-    assert list(cited_keys(text)) == []
 
 
 def test_entries_that_nothing_uses(cites: Callable[..., list[str]]) -> None:
@@ -82,42 +73,6 @@ def test_entries_used_elsewhere(
 ) -> None:
     found = cites("As in @ada1843.", WITH_BIB + extra, **more)
     assert [each for each in found if "cited nowhere" in each] == []
-
-
-def test_a_chapter_that_was_taken_out_is_told_once_with_all_that_leads_to_it(
-    make_book: MakeBook,
-) -> None:
-    book = make_book(
-        index_qmd="# A {#sec-api}\n\nSee @sec-capacity.\n\n## As in @sec-capacity\n\n@eq-gone\n",
-        two_qmd="# B\n\n[-@sec-capacity] and @sec-capacity.\n",
-    )
-    lost, equation, *_ = told(book)
-    assert lost.startswith("index.qmd:3: Unable to resolve crossref @sec-capacity\n")
-    assert lost.endswith("reword what leads there. It stands at index.qmd:5, two.qmd:3, too.")
-    assert equation.startswith("index.qmd:7: Unable to resolve crossref @eq-gone")
-    assert "too." not in equation
-
-
-def test_references_are_checked_without_building(make_book: MakeBook) -> None:
-    book = make_book(
-        index_qmd="# A\n\nSee @fig-a, @fig-no and `@fig-code`.\n\n```{python}\n#| label: fig-a\n1\n```\n"
-        "\n```python\nx = '@fig-quoted'\n```\n"
-    )
-    problems = Problems()
-    project = load_project(book, problems)
-    check_sources(project, parse_pages(project, problems), problems)
-    assert [(each.line, each.message) for each in problems.found] == [
-        (3, "Unable to resolve crossref @fig-no")
-    ]
-
-
-def test_labels_used_twice(make_book: MakeBook) -> None:
-    """Versions of a thing for several formats share one."""
-    figure = "![a](a.png){#fig-x}\n\n"
-    (said,) = told(make_book(index_qmd=f"# A\n\n{figure}{figure}```md\n{{#fig-x}}\n```\n"))
-    assert said.startswith("index.qmd:5: the label 'fig-x' is used twice, first at index.qmd:3")
-    text = f'::: {{.content-visible when-format="html"}}\n{figure}:::\n\n'
-    assert told(make_book(index_qmd="# A\n\n" + text + text.replace("html", "pdf"))) == []
 
 
 def test_a_wrong_setting_is_refused(make_book: MakeBook) -> None:

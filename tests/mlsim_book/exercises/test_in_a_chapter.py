@@ -67,7 +67,7 @@ def test_a_run_in_one_cell_is_as_its_exercises_in_cells_of_their_own(
     one, run = execute_pages(project, Problems())
     one_text, run_text = (re.sub(r"\n\n+", "\n\n", each.markdown) for each in (one, run))
     assert one_text == run_text
-    books = [json.loads(each) for each in make_notebooks(project, Problems(), labels={}).values()]
+    books = [json.loads(each) for each in make_notebooks(project, Problems()).values()]
     one_cells, run_cells = (
         [(each["cell_type"], "".join(each["source"])) for each in book["cells"]] for book in books
     )

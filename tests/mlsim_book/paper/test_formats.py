@@ -182,10 +182,6 @@ def test_what_was_made_of_the_same_is_not_made_again(tmp_path: Path, monkeypatch
     assert formats.zip_time() == (2001, 9, 9, 1, 46, 47)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "2")
     assert formats.zip_time() == (1980, 1, 1, 0, 0, 0)  # where the times of zips begin
-    assert formats._versions("epub") == "3.5.7"
-    assert formats._versions("pdf") == f"3.5.7 {formats._typst().__version__}"
-    assert formats.wanted_formats(PROJECT, tmp_path, ()) == ()
-    assert formats.wanted_formats(PROJECT, tmp_path, ("zip",)) == ("pdf", "epub", "zip")
 
 
 def test_a_zip_is_the_same_on_each_system(tmp_path: Path) -> None:

@@ -22,9 +22,8 @@ import pytest
 
 from mlsim_book.build import build, site_hash
 from mlsim_book.errors import BookError, SourceError
-from mlsim_book.preview import server, session, watch
-from mlsim_book.preview.session import Preview
-from mlsim_book.preview.watch import Watcher, scan
+from mlsim_book.preview import session
+from mlsim_book.preview.session import Preview, Watcher, scan
 from mlsim_book.site.swap import hold
 
 MakeBook = Callable[..., Path]
@@ -273,7 +272,7 @@ def test_what_is_served_and_to_whom(running: Preview) -> None:
 
 
 def test_a_silent_reader_gets_signs_of_life(running: Preview, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(server, "_ALIVE", 0.01)
+    monkeypatch.setattr(session, "_ALIVE", 0.01)
     before = set(threading.enumerate())
     news = News(running, "/")
     news.next()
@@ -340,7 +339,7 @@ def test_a_build_tells_of_three_changes(running: Preview, lines: Lines, monkeypa
     assert lines[-1] == f"ERROR: {running.shown.error}"
     assert running.shown.error.startswith("ValueError: ")
     for changed, said in (("ab", "a, b"), ("abc", "a, b, c"), ("abcd", "a, b, c, ...")):
-        ticks = iter([7.0, 9.5])
+        ticks = iter([7.0, 9.5, 9.5, 9.5])
         clock = SimpleNamespace(perf_counter=lambda ticks=ticks: next(ticks), monotonic=lambda: 0.0)
         monkeypatch.setattr(session, "time", clock)
         running.build(changed)
@@ -446,7 +445,7 @@ def test_an_edit_counts_once_it_has_settled(tmp_path: Path, monkeypatch: Patch) 
             (tmp_path / steps.pop(0)).write_text("")
 
     clock = SimpleNamespace(sleep=sleep, perf_counter=lambda: next(ticks))
-    monkeypatch.setattr(watch, "time", clock)
+    monkeypatch.setattr(session, "time", clock)
     sleep(0.0)
     assert watcher.changes() == ["a.qmd", "b.qmd", "c.qmd"]
     assert waits == [0.0, 0.03, 0.03, 0.03]

@@ -1,54 +1,22 @@
-"""What references read as in notebooks, and the words of a book's language."""
+"""Labels that are misspelt, and the words of a book's language."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kept import text
-
-from mlsim_book.model import Chapter, ExecutedPage, Project
+from mlsim_book.model import Project
 from mlsim_book.read.labels import (
     appendices_title,
     is_english,
     kind_words,
     known_language,
-    label_texts,
     nearest_label,
     own_words,
     words_of,
 )
 
-PAGE = text("labels.qmd.txt")
-KINDS = ("fig-a", "fig-b", "fig-b-1", "fig-b-3", "fig-c-2", "tbl-x", "eq-y", "lst-z", "thm-t")
-SECTIONS = ("start", "pots", "lids", "rims", "cups", "ears", "spoons")
 
-
-def texts(number: int | None, *, appendix: bool = False) -> dict[str, str]:
-    chapter = Chapter("a.qmd", "a.html", "Tea", number, appendix=appendix, label="sec-tea")
-    return label_texts([ExecutedPage(chapter, PAGE, {}, {}, PAGE)])
-
-
-def test_labels_count_by_kind_and_chapter() -> None:
-    """Headings of tabs, boxes and theorems are no sections, and without a number none counts."""
-    found = texts(3)
-    assert found.pop("sec-tea") == "Chapter 3"
-    assert [found.pop(each) for each in KINDS] == [
-        "Figure 3.1", "Figure 3.2", "Figure 3.2 (a)", "Figure 3.2 (c)", "Figure 3.3", "Table 3.1",
-        "Equation 3.1", "Listing 3.1", "Theorem 3.1",
-    ]  # fmt: skip
-    assert [found.pop(f"sec-{each}").removeprefix("Section ") for each in SECTIONS] == [
-        "3", "3.1", "3.1.1", "3.1.2", "3.2", "3.2.1", "3.3",
-    ]  # fmt: skip
-    assert found == {}
-
-
-def test_appendices_have_letters_and_the_preface_nothing() -> None:
-    found = texts(2, appendix=True)
-    wanted = {"sec-tea": "Appendix B", "fig-b-1": "Figure B.2 (a)", "sec-rims": "Section B.1.2"}
-    assert {each: found[each] for each in wanted} == wanted
-    found = texts(None)
-    wanted = {"sec-tea": "Tea", "fig-b-1": "Figure 2 (a)", "sec-rims": "Section 1.2"}
-    assert {each: found[each] for each in wanted} == wanted
+def test_the_nearest_label_is_of_the_same_kind() -> None:
     known = ("fig-kettle", "sec-kettles", "fig-pot")
     near = {
         "fig-ketle": "fig-kettle",

@@ -119,7 +119,14 @@ def test_what_a_hidden_cell_shows() -> None:
 
 def test_syntax_that_only_ipython_knows() -> None:
     """A cell with it stays whole, and every name in it is read; so does `a = 1; b = 2`."""
-    for line in ("%matplotlib inline", "!echo {y}", "files = !ls", "y?", "a = 1; b = 2"):
+    for line in (
+        "%matplotlib inline",
+        "!echo {y}",
+        "files = !ls",
+        "y?",
+        "a = 1; b = 2",
+        "return y",
+    ):
         cells = [hidden("y = 1\nz = 1\nfiles = 2"), hidden(f"assert z\n{line}")]
         first, second = live(*cells)
         assert second == cells[1].source

@@ -1,8 +1,10 @@
 """Check a book without building it: its sources, its notebooks, and the site that is there.
 
+That references and citations lead somewhere, and that no label is used twice, a build says.
+
 | what | where |
 |---|---|
-| labels, references, citations, entries of the bibliography | `sources` |
+| entries of the bibliography | `sources` |
 | chapters that the book doesn't list, the book's own rules, exercise files | `sources` |
 | numbers | `numbers` |
 | notebooks | `render.notebooks` |
@@ -22,13 +24,12 @@ from mlsim_book.check.numbers import check_numbers
 from mlsim_book.check.quarto import note_findings, quarto_findings
 from mlsim_book.check.sources import (
     check_chapters,
-    check_citations,
     check_exercise_files,
-    check_sources,
     check_unused,
     read_entries,
 )
 from mlsim_book.errors import Problems
+from mlsim_book.model import ExecutedPage
 from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import check_notebooks
 from mlsim_book.run.pages import parse_pages
@@ -63,10 +64,12 @@ def check_book(
     if len(problems) > before:
         return problems  # pages that show these exercises could only fail
     note_findings(quarto_findings(project, parsed), problems)
-    pages = check_sources(project, parsed, problems)
+    pages = {
+        each.chapter.href: ExecutedPage(each.chapter, "", each.metadata, {}, each.document.source)
+        for each in parsed
+    }
     check_chapters(project, pages.values(), files, problems)
     entries = read_entries(project, problems)
-    check_citations(project, pages.values(), entries, problems)
     for name, counts in check_numbers(project, parsed, problems).items():
         progress(f"{name}: {counts.text()}")
     folder = project.root / "notebooks"

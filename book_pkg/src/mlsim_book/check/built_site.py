@@ -35,7 +35,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib import error as failures, request as requests
 from urllib.parse import unquote, urlsplit
@@ -70,6 +69,7 @@ _JS_URL = re.compile(
     r"[\"'`]((?:https?:|wss?:)?//[^\"'`\s]+)"
 )
 _HEADING = re.compile(r"h([1-6])")
+_TAG = re.compile(r"<[^>]*>")
 
 
 @dataclass
@@ -83,86 +83,53 @@ class SitePage:
     headings: list[tuple[int, str]] = field(default_factory=list)  # of the content
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.page = SitePage()
-        self._named_link = False  # an image in a link with a name may be silent
-        self._templates = 0  # what they hold is on no page until a script copies it
-        self._level = 0
-        self._heading: list[str] | None = None  # the text of the heading that is open
-        self._mains = 0  # how many are open
-        self._content: list[tuple[int, str]] | None = None  # the headings of <main>
-        self._raw = ""  # the tag of the script or style that is open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if given.get("id") and not self._templates:
-            self.page.ids.append(str(given["id"]))
-        self._templates += tag == "template"
-        self._raw = tag if tag in {"script", "style"} else ""
-        if tag == "a" and given.get("href"):
-            self.page.links.append(str(given["href"]))
-            self._named_link = "aria-label" in given
-        if tag == "img":
-            alt = "named by its link" if self._named_link else given.get("alt")
-            self.page.images.append((str(given.get("src") or ""), alt))
-        if tag == "main":
-            self._mains += 1
-            self._content = self._content or []
-        if (heading := _HEADING.fullmatch(tag)) and not self._templates:
-            self._level, self._heading = int(heading[1]), []
-        self._note_loads(tag, given)
-
-    def _note_loads(self, tag: str, given: dict[str, str | None]) -> None:
-        for name in _LOADS.get(tag, ()):
-            value = given.get(name) or ""
-            # of a srcset, the addresses: "a.png 1x, b.png 2x"
-            parts = re.split(r",\s+", value) if name == "srcset" else [value]
-            self.page.loaded += [part.split()[0] for part in parts if part.split()]
-        loading = set(str(given.get("rel") or "").lower().split()) & _LOADING_LINKS
-        if tag == "link" and loading and given.get("href"):
-            self.page.loaded.append(str(given["href"]))
-        self.page.loaded += css_loads(given.get("style") or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._templates -= tag == "template"
-        self._raw = ""
-        if tag == "a":
-            self._named_link = False
-        if _HEADING.fullmatch(tag) and self._heading is not None:
-            found = (self._level, " ".join("".join(self._heading).split()))
-            self.page.headings.append(found)
-            if self._mains and self._content is not None:
-                self._content.append(found)
-            self._heading = None
-        if tag == "main":
-            self._mains -= 1
-
-    def handle_data(self, data: str) -> None:
-        if self._heading is not None:
-            self._heading.append(data)
-        if self._raw == "style":
-            self.page.loaded += css_loads(data)
-        elif self._raw == "script":
-            self.page.loaded += script_loads(data)
-
-    def close(self) -> None:
-        super().close()
-        if self._content is not None:  # navigation around it has an order of its own
-            self.page.headings = self._content
-
-
 def read_page(html: str) -> SitePage:
     """Read what matters of a page.
 
     >>> read_page('<a href="b.html#x">b</a><img src="c.png">').images
     [('c.png', None)]
     """
-    reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    return reader.page
+    page, content = SitePage(), list[tuple[int, str]]()
+
+    def walk(above: Element, place: frozenset[str]) -> None:
+        """Read what an element holds; `place` are the tags around that make a difference."""
+        for each in above.children:
+            if isinstance(each, Element):
+                read(each, place)
+                named = {"named link"} if "aria-label" in each.attributes else set()
+                inner = {each.tag} & {"main", "template"} | (named if each.tag == "a" else set())
+                walk(each, place | inner)
+
+    def read(each: Element, place: frozenset[str]) -> None:
+        tag, given, text = each.tag, each.attributes, html[each.inner : each.inner_end]
+        # what a template holds is on no page until a script copies it
+        if given.get("id") and "template" not in place:
+            page.ids.append(given["id"])
+        if tag == "a" and given.get("href"):
+            page.links.append(given["href"])
+        if tag == "img":  # in a link with a name it may be silent
+            alt = "named by its link" if "named link" in place else given.get("alt")
+            page.images.append((given.get("src", ""), alt))
+        if (heading := _HEADING.fullmatch(tag)) and "template" not in place:
+            words = " ".join(htmllib.unescape(_TAG.sub("", text)).split())
+            page.headings.append((int(heading[1]), words))
+            content.extend(page.headings[-1:] if "main" in place else ())
+        for name in _LOADS.get(tag, ()):
+            value = given.get(name, "")
+            # of a srcset, the addresses: "a.png 1x, b.png 2x"
+            parts = re.split(r",\s+", value) if name == "srcset" else [value]
+            page.loaded.extend(part.split()[0] for part in parts if part.split())
+        loading = set(given.get("rel", "").lower().split()) & _LOADING_LINKS
+        if tag == "link" and loading and given.get("href"):
+            page.loaded.append(given["href"])
+        page.loaded.extend(css_loads(given.get("style", "")))
+        loads = {"style": css_loads, "script": script_loads}.get(tag)
+        page.loaded.extend(loads(text) if loads else ())
+
+    walk(parse(html), frozenset())
+    if re.search(r"<main\b", html):  # navigation around it has an order of its own
+        page.headings = content
+    return page
 
 
 def css_loads(css: str) -> list[str]:

@@ -177,28 +177,28 @@ class Counts:
         return f"{self.computed} computed, {self.cited} cited, {self.given} given, {self.bare} bare"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A number that may not stand as it does."""
-
-    start: int  # in the source of its passage
-    text: str
-    wrong_kind: str | None = None  # of a given one; "" if it names none
-
-
 @dataclass
-class Judge:
-    """Judges passages by a book's rules."""
+class Check:
+    """The check of one file by a book's rules."""
 
     rules: Rules
+    problems: Problems
     counts: Counts = field(default_factory=Counts)
 
-    def judge(self, passage: Passage, *, cited: bool = False) -> list[Finding]:
-        """Return what is wrong with a passage; `cited` says that a citation covers all of it."""
+    def passage(self, passage: Passage, *, cited: bool = False, option: str = "") -> None:
+        """Judge a passage; `cited` says that a citation covers all of it."""
         prose = Prose(passage.source)
         cited = cited or passage.covered
-        found = self._wrong_kinds(prose)
-        for start, end in self._sentences(prose, passage):
+        for each in prose.given:
+            if each.kind in self.rules.kinds:
+                self.counts.given += 1
+            else:
+                self.counts.bare += 1
+                text = prose.source[each.start + 1 : each.end]
+                self._tell(passage, each.start, text, option, each.kind or "")
+        # in a row, a source may stand in a cell of its own
+        whole = [(0, len(prose.text))]
+        for start, end in whole if passage.kind == "row" else prose.sentences():
             sentence_cited = cited or any(start <= at < end for at in prose.citations)
             for a, b in self._quantities(prose, passage, start, end):
                 if any(each.start <= a < each.end for each in prose.given):
@@ -209,25 +209,7 @@ class Judge:
                     self.counts.cited += 1
                     continue
                 self.counts.bare += 1
-                found.append(Finding(a, " ".join(passage.source[a:b].split())))
-        return found
-
-    def _wrong_kinds(self, prose: Prose) -> list[Finding]:
-        found = []
-        for each in prose.given:
-            if each.kind in self.rules.kinds:
-                self.counts.given += 1
-            else:
-                self.counts.bare += 1
-                text = " ".join(prose.source[each.start + 1 : each.end].split())
-                found.append(Finding(each.start, text, each.kind or ""))
-        return found
-
-    def _sentences(self, prose: Prose, passage: Passage) -> Iterator[tuple[int, int]]:
-        if passage.kind == "row":  # a source may stand in a cell of its own
-            yield 0, len(prose.text)
-        else:
-            yield from prose.sentences()
+                self._tell(passage, a, passage.source[a:b], option)
 
     def _quantities(
         self, prose: Prose, passage: Passage, start: int, end: int
@@ -245,43 +227,6 @@ class Judge:
             for a, b in found:
                 yield cell.start + a, cell.start + b
 
-
-_CAPTIONS = ("fig-cap", "fig-subcap", "tbl-cap", "tbl-subcap", "lst-cap", "fig-alt", "fig-scap")
-_FRONT = ("title", "subtitle", "description", "abstract")
-
-
-def check_numbers(
-    project: Project, pages: Iterable[ParsedPage], problems: Problems
-) -> dict[str, Counts]:
-    """Note every bare number of a book; return the counts of each page and exercise file."""
-    rules = read_rules(project.metadata)
-    if rules is None:
-        return {}
-    counts: dict[str, Counts] = {}
-    pages = list(pages)
-    for page in pages:
-        check = _Check(Judge(rules), problems)
-        check.page(project, page)
-        counts[page.chapter.source] = check.judge.counts
-    for path in exercise_files(project, [page.chapter.source for page in pages]):
-        name = path.relative_to(project.root).as_posix()
-        check = _Check(Judge(rules), problems)
-        check.exercises(path, name)
-        counts[name] = check.judge.counts
-    check = _Check(Judge(rules), problems)
-    check.metadata(read_yaml(project.root / "_quarto.yml", name="_quarto.yml"), "book")
-    if check.judge.counts != Counts():
-        counts["_quarto.yml"] = check.judge.counts
-    return counts
-
-
-@dataclass
-class _Check:
-    """The check of one file."""
-
-    judge: Judge
-    problems: Problems
-
     def page(self, project: Project, page: ParsedPage) -> None:
         """Judge a chapter: its front matter, its Markdown, the captions of its cells."""
         source = page.chapter.source
@@ -290,9 +235,9 @@ class _Check:
         in_list = False
         for block in page.document.blocks:
             if isinstance(block, Markdown):
-                self.judge.counts.computed += len(find_inline(block))
+                self.counts.computed += len(find_inline(block))
                 for passage in passages(block.lines, in_list=in_list):
-                    self._tell(passage, self.judge.judge(passage))
+                    self.passage(passage)
             else:
                 self._captions(block)
                 in_list = bool(block.indent)
@@ -327,7 +272,7 @@ class _Check:
             SourceLine(each.text, place.file, place.line) for each in split_lines(text, file="")
         ]
         for passage in passages(lines):
-            self._tell(passage, self.judge.judge(passage, cited=cited), option=option)
+            self.passage(passage, cited=cited, option=option)
 
     def exercises(self, path: Path, name: str) -> None:
         """Judge the texts of an exercise file."""
@@ -336,7 +281,7 @@ class _Check:
             shown = text.text
             if text.computed:
                 shown, count = blank_fields(shown)
-                self.judge.counts.computed += count
+                self.counts.computed += count
             first = text.line + (1 if text.text.count("\n") else 0)
             lines = [
                 SourceLine(each.text, name, _find_line(raw, written.text, text.line, first + index))
@@ -349,40 +294,59 @@ class _Check:
                 )
             ]
             for passage in passages(lines):
-                self._tell(passage, self.judge.judge(passage))
+                self.passage(passage)
 
-    def _tell(self, passage: Passage, found: Sequence[Finding], *, option: str = "") -> None:
-        for each in found:
-            line = passage.line(each.start)
-            message, hint = _words(each, self.judge.rules, option)
-            self.problems.add(message, file=line.file, line=line.line, hint=hint)
+    def _tell(
+        self, passage: Passage, start: int, text: str, option: str, kind: str | None = None
+    ) -> None:
+        """Note a number that may not stand as it does; `kind` is the wrong one of a given one."""
+        place, text = passage.line(start), " ".join(text.split())
+        kinds = ", ".join(self.rules.kinds)
+        mark = f'[{text}]{{.given kind="{self.rules.kinds[0] if self.rules.kinds else "..."}"}}'
+        message = f"bare number '{text}'{f' in {option}' if option else ''}"
+        hint = (
+            "Compute it inline, `{python} ...`; or cite its source in the same sentence, [@key];"
+            f" or, if it is no result, mark it as given: {mark} (kinds: {kinds})."
+        )
+        if kind == "result":
+            message = f"'{text}' is marked as given, of kind 'result': a result can't be given"
+            hint = "Compute it inline, `{python} ...`, or cite its source in its sentence, [@key]."
+        elif kind is not None:
+            what = f"kind '{kind}', which is none" if kind else "no kind"
+            message = f"'{text}' is marked as given with {what}"
+            hint = f'Write {{.given kind="..."}} with one of: {kinds}.'
+        elif option.endswith("alt"):
+            hint = "Say it without the number, or cite its source in the caption, [@key]."
+        self.problems.add(message, file=place.file, line=place.line, hint=hint)
 
 
-def _words(found: Finding, rules: Rules, option: str) -> tuple[str, str]:
-    """Return what is wrong with a number, and what to do."""
-    kinds = ", ".join(rules.kinds)
-    if found.wrong_kind == "result":
-        return (
-            f"'{found.text}' is marked as given, of kind 'result': a result can't be given",
-            "Compute it inline, `{python} ...`, or cite its source in the same sentence, [@key].",
-        )
-    if found.wrong_kind is not None:
-        what = f"kind '{found.wrong_kind}', which is none" if found.wrong_kind else "no kind"
-        return (
-            f"'{found.text}' is marked as given with {what}",
-            f'Write {{.given kind="..."}} with one of: {kinds}.',
-        )
-    if option.endswith("alt"):
-        return (
-            f"bare number '{found.text}' in {option}",
-            "Say it without the number, or cite its source in the caption, [@key].",
-        )
-    mark = f'[{found.text}]{{.given kind="{rules.kinds[0] if rules.kinds else "..."}"}}'
-    hint = (
-        "Compute it inline, `{python} ...`; or cite its source in the same sentence, [@key];"
-        f" or, if it is no result, mark it as given: {mark} (kinds: {kinds})."
-    )
-    return f"bare number '{found.text}'{f' in {option}' if option else ''}", hint
+_CAPTIONS = ("fig-cap", "fig-subcap", "tbl-cap", "tbl-subcap", "lst-cap", "fig-alt", "fig-scap")
+_FRONT = ("title", "subtitle", "description", "abstract")
+
+
+def check_numbers(
+    project: Project, pages: Iterable[ParsedPage], problems: Problems
+) -> dict[str, Counts]:
+    """Note every bare number of a book; return the counts of each page and exercise file."""
+    rules = read_rules(project.metadata)
+    if rules is None:
+        return {}
+    counts: dict[str, Counts] = {}
+    pages = list(pages)
+    for page in pages:
+        check = Check(rules, problems)
+        check.page(project, page)
+        counts[page.chapter.source] = check.counts
+    for path in exercise_files(project, [page.chapter.source for page in pages]):
+        name = path.relative_to(project.root).as_posix()
+        check = Check(rules, problems)
+        check.exercises(path, name)
+        counts[name] = check.counts
+    check = Check(rules, problems)
+    check.metadata(read_yaml(project.root / "_quarto.yml", name="_quarto.yml"), "book")
+    if check.counts != Counts():
+        counts["_quarto.yml"] = check.counts
+    return counts
 
 
 def blank_fields(text: str) -> tuple[str, int]:

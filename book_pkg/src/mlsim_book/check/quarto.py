@@ -11,21 +11,22 @@ that writes of `{python}`, is no fault.
 
 from __future__ import annotations
 
+import html as htmllib
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 
-from mlsim_book.check.compare_builds import VOID, Piece, pages_of, read_out
+from mlsim_book.check.compare_builds import Piece, pages_of, read_out
 from mlsim_book.errors import Problems
 from mlsim_book.model import Project
 from mlsim_book.quarto import output_dir, render_with_quarto
 from mlsim_book.read.lines import Fences, SourceLine
 from mlsim_book.read.qmd import MEASURED, Cell, Markdown, merge
+from mlsim_book.render.postprocess import VOID, Element, Text, parse
 from mlsim_book.run.inline import BLOCKS, quarto_only
 from mlsim_book.run.pages import ParsedPage
 
@@ -252,6 +253,7 @@ _APART = (
     "term-first-used", "code-annotation-container",
 )  # fmt: skip
 _HOLDERS = {"main", "section"}
+_HIDDEN = {"script", "style", "template", "svg"}
 
 
 @dataclass(frozen=True)
@@ -388,54 +390,35 @@ def _numbers(text: str) -> list[str]:
     return [match[0].rstrip(".,").replace(",", "") for match in _NUMBER.finditer(text)]
 
 
-def _read(html: str) -> _Reader:
-    reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    return reader
+@dataclass
+class _Seen:
+    """What is seen in <main>, and how it is nested as it is written."""
+
+    text: str = ""
+    blocks: list[str] = field(default_factory=list)  # tags of blocks within a paragraph
+    loose: list[str] = field(default_factory=list)  # texts outside of any
 
 
-class _Reader(HTMLParser):
-    """Reads what is seen in <main>, and how it is nested as it is written."""
+def _read(html: str) -> _Seen:
+    found, text = _Seen(), list[str]()
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._text: list[str] = []
-        self.blocks: list[str] = []  # tags of blocks within a paragraph
-        self.loose: list[str] = []  # texts outside of any
-        self._open: list[tuple[str, bool]] = []  # tags within <main>, and whether seen
+    def walk(above: Element, seen: bool, in_paragraph: bool) -> None:
+        for each in above.children:
+            if isinstance(each, Text):
+                words = htmllib.unescape(html[each.start : each.end])
+                text.extend([words] if seen else ())
+                if seen and above.tag in _HOLDERS and words.strip():
+                    found.loose.append(words.strip())
+                continue
+            if each.tag in BLOCKS and in_paragraph and each.tag not in VOID:
+                found.blocks.append(each.tag)
+            hidden = each.tag in _HIDDEN or each.classes & {"sourceCode", "katex", "math"}
+            around = ["\n"] * (each.tag in BLOCKS or each.tag in {"td", "th"})
+            text.extend(around)
+            walk(each, seen and not hidden, in_paragraph or each.tag == "p")
+            text.extend(around)
 
-    @property
-    def text(self) -> str:
-        """What is seen."""
-        return "".join(self._text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if (not self._open and tag != "main") or tag in VOID:
-            return
-        given = dict(attrs)
-        classes = set((given.get("class") or "").split())
-        hidden = tag in {"script", "style", "template", "svg"} or bool(
-            {"sourceCode", "katex", "math"} & classes
-        )
-        if tag in BLOCKS and "p" in (name for name, _ in self._open):
-            self.blocks.append(tag)
-        seen = not hidden and (not self._open or self._open[-1][1])
-        self._open.append((tag, seen))
-        if tag in BLOCKS or tag in {"td", "th", "br"}:
-            self._text.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in (name for name, _ in self._open):
-            return
-        while self._open and self._open.pop()[0] != tag:
-            pass
-        if tag in BLOCKS:
-            self._text.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._open or not self._open[-1][1]:
-            return
-        self._text.append(data)
-        if self._open[-1][0] in _HOLDERS and data.strip():
-            self.loose.append(data.strip())
+    for main in parse(html).tagged("main"):
+        walk(main, seen=True, in_paragraph=False)
+    found.text = "".join(text)
+    return found

@@ -35,6 +35,7 @@ from mlsim_book.caches import TextCache, cache_folder, content_hash
 from mlsim_book.errors import BookError, ToolError
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.labels import appendices_title
+from mlsim_book.read.yamlfile import book_settings
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
 from mlsim_book.render.to_html import RenderedPage, render_pages
 
@@ -110,8 +111,7 @@ def make_paper(project: Project, pages: Sequence[PaperPage], site: Path) -> Pape
             pieces.append(f'<h1 class="part">{htmllib.escape(title)}</h1>')
         part = title
         pieces.append(_one_page(page, collected))
-    settings = project.metadata.get("mlsim-book")
-    macros = settings.get("macros", {}) if isinstance(settings, Mapping) else {}
+    macros = book_settings(project.metadata).get("macros", {})
     tops = {page.chapter.href: _top(page) for page in pages}
     config: dict[str, Any] = {
         "pages": anchors,
@@ -314,7 +314,9 @@ def write_paper(
     for form in ("epub", "pdf"):
         if form not in formats:
             continue
-        key = content_hash(form, paper.key, _versions(form), str(_epoch()), project.site_url or "")
+        versions = ".".join(map(str, pandoc_version(find_pandoc())))
+        versions += f" {_typst().__version__}" if form == "pdf" else ""
+        key = content_hash(form, paper.key, versions, str(_epoch()), project.site_url or "")
         kept = keep.load(key)
         if kept is None:
             data = makers[form](project, paper, progress)
@@ -431,11 +433,6 @@ def _epoch() -> int:
     """Return the timestamp of files: SOURCE_DATE_EPOCH, or the same for all."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(given) if given.isdigit() else _EPOCH
-
-
-def _versions(form: str) -> str:
-    version = ".".join(map(str, pandoc_version(find_pandoc())))
-    return version if form == "epub" else f"{version} {_typst().__version__}"
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -93,19 +93,12 @@ def _data(mime: str, value: Any) -> Any:
         value = "".join(value)
     if not isinstance(value, str):
         return value
-    if mime == "text/html":
-        return _styler_ids(_text(value))
-    return _text(value) if mime.startswith("text/") else value
-
-
-def _styler_ids(html: str) -> str:
-    """Replace the random id of a pandas Styler with one drawn from its content."""
-    ids = set(_STYLER_ID.findall(html)) if "<style" in html else set()
-    if len(ids) != 1:
-        return html
-    blank = _STYLER_ID.sub("T_", html)
-    digest = hashlib.sha256(blank.encode()).hexdigest()[:5]
-    return _STYLER_ID.sub(f"T_{digest}", html)
+    value = _text(value) if mime.startswith("text/") else value
+    if mime == "text/html" and "<style" in value and len(set(_STYLER_ID.findall(value))) == 1:
+        # the random id of a pandas Styler, drawn from its content instead
+        digest = hashlib.sha256(_STYLER_ID.sub("T_", value).encode()).hexdigest()[:5]
+        return _STYLER_ID.sub(f"T_{digest}", value)
+    return value
 
 
 Output = dict[str, Any]  # as nbformat has it
@@ -125,8 +118,6 @@ class Notebook:
 
     lines: tuple[SourceLine, ...]
     outputs: tuple[tuple[Output, ...], ...] = ()  # of each code cell
-    names: tuple[tuple[str, ...], ...] = ()  # what each code cell goes by: id, tags
-    starts: tuple[int, ...] = ()  # the line on which each cell begins
     files: Mapping[str, bytes] = field(default_factory=dict)  # attachments, from its page
 
 
@@ -153,7 +144,6 @@ def read_notebook(path: Path, *, name: str) -> Notebook:
     cells = _cells(path, name)
     pieces: list[str] = []
     outputs: list[tuple[Output, ...]] = []
-    names: list[tuple[str, ...]] = []
     files: dict[str, bytes] = {}
     for index, cell in enumerate(cells):
         source = _joined(cell.get("source"))
@@ -163,35 +153,17 @@ def read_notebook(path: Path, *, name: str) -> Notebook:
             stored = cell.get("outputs") or ()
             found = [sanitize(dict(each)) for each in stored if "output_type" in each]
             outputs.append(tuple(joined(found)))
-            tags = (cell.get("metadata") or {}).get("tags") or ()
-            names.append(tuple(str(each) for each in (cell.get("id"), *tags) if each))
         elif kind == "markdown":
             folder = f"{path.stem}_files/figure-html"
             pieces.append(_with_attachments(cell, source, f"{folder}/cell-{index}", files))
         else:
-            pieces.append(_raw_cell(cell, source))
-    text, starts = _put_together(pieces)
-    lines = split_lines(text, file=name)
-    return Notebook(lines, tuple(outputs), tuple(names), starts, files)
-
-
-def _put_together(pieces: Sequence[str]) -> tuple[str, tuple[int, ...]]:
-    r"""Return the cells as one text, and the line on which each begins.
-
-    Front matter has to open a file: blank cells above it go.
-
-    >>> _put_together(["", "a", "b"])
-    ('a\n\nb\n', (1, 1, 3))
-    """
-    starts: list[int] = []
-    kept: list[str] = []
-    line = 1
-    for piece in (each.strip("\n") for each in pieces):
-        starts.append(line)
-        if piece or kept:
-            kept.append(piece)
-            line += piece.count("\n") + 2
-    return "\n\n".join(kept) + "\n", tuple(starts)
+            about = cell.get("metadata") or {}  # passed through if it names a format
+            form = _RAW.get(str(about.get("raw_mimetype") or about.get("format")))
+            ticks = fence_for(source, least=3)
+            pieces.append(f"{ticks}{{={form}}}\n{source}\n{ticks}" if form else source)
+    # front matter has to open a file: blank cells above it go
+    text = "\n\n".join(each.strip("\n") for each in pieces).lstrip("\n") + "\n"
+    return Notebook(split_lines(text, file=name), tuple(outputs), files)
 
 
 def _cells(path: Path, name: str) -> list[dict[str, Any]]:
@@ -237,16 +209,6 @@ def _code_cell(cell: Mapping[str, Any], source: str) -> str:
     ticks = fence_for(source, least=3)
     body = "\n".join([*lines, source.rstrip("\n")])
     return f"{ticks}{{python}}\n{body}\n{ticks}"
-
-
-def _raw_cell(cell: Mapping[str, Any], source: str) -> str:
-    """Return a raw cell: passed through if it names a format, else Markdown or front matter."""
-    metadata = cell.get("metadata") or {}
-    kind = _RAW.get(str(metadata.get("raw_mimetype") or metadata.get("format")))
-    if kind is None:
-        return source
-    ticks = fence_for(source, least=3)
-    return f"{ticks}{{={kind}}}\n{source}\n{ticks}"
 
 
 def _with_attachments(

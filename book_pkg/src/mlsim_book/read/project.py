@@ -372,6 +372,12 @@ def load_project(root: Path, problems: Problems) -> Project:
     favicon = _text(book.get("favicon"))
     if favicon is not None:
         _require("favicon", favicon, source, root, "book", "favicon")
+    given = data.get("bibliography") or []
+    bibliography = [str(name) for name in (given if isinstance(given, list) else [given])]
+    for name in bibliography:
+        _require("bibliography", name, source, root, "bibliography")
+    usual = (each.source for each in chapters if Path(each.source).stem == "references")
+    references = iter([str(book["references"])]) if book.get("references") else usual
     output_dir = (data.get("project") or {}).get("output-dir") or "_book"
     return Project(
         root=root,
@@ -385,9 +391,9 @@ def load_project(root: Path, problems: Problems) -> Project:
         repo_branch=str(book.get("repo-branch") or "main"),
         site_url=_text(book.get("site-url")),
         favicon=favicon,
-        bibliography=_bibliography(data, source, root),
+        bibliography=tuple(bibliography),
         csl=_text(data.get("csl")),
-        references_chapter=_references(book, [each.source for each in chapters]),
+        references_chapter=next(references, None),
         execute=data.get("execute") or {},
         html=html_format(data),
         metadata=data,
@@ -467,28 +473,12 @@ def _check_keys(source: YamlFile, problems: Problems) -> None:
             problems.add(f"unknown key '{key}'", file=source.file, line=source.line(key), hint=hint)
 
 
-def _bibliography(data: Mapping[str, Any], source: YamlFile, root: Path) -> tuple[str, ...]:
-    """Return the bibliography files, which must exist."""
-    given = data.get("bibliography")
-    names = [str(name) for name in (given if isinstance(given, list) else [given] if given else [])]
-    for name in names:
-        _require("bibliography", name, source, root, "bibliography")
-    return tuple(names)
-
-
 def _require(what: str, name: str, source: YamlFile, root: Path, *path: str) -> None:
     """Refuse a name of no file; `path` leads to its line."""
     if not (root / name).is_file():
         raise source.error(
             f"the {what} '{name}' does not exist", *path, hint=nearest_file(root / name, root)
         )
-
-
-def _references(book: Mapping[str, Any], sources: list[str]) -> str | None:
-    """Return the chapter that lists the references, named or by its usual name."""
-    if book.get("references"):
-        return str(book["references"])
-    return next((each for each in sources if Path(each).stem == "references"), None)
 
 
 def _authors(given: Any) -> tuple[str, ...]:

@@ -60,13 +60,10 @@ for _tag, _pattern, _first in (
     )
 
 
-def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
-    """Return an integer as YAML 1.2 reads it: 010 is ten."""
-    text = str(node.value)
-    return int(text, 0) if text[:2] in {"0x", "0o"} else int(text)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+_Loader.add_constructor(  # as YAML 1.2 reads it: 010 is ten
+    "tag:yaml.org,2002:int",
+    lambda _, node: int(node.value, 0 if node.value[1:2] in {"x", "o"} else 10),
+)
 
 
 def load_yaml(text: str, *, file: str | Path, first_line: int = 1) -> YamlFile:

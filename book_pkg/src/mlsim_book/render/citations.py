@@ -20,7 +20,7 @@ from mlsim_book.errors import SourceError
 from mlsim_book.model import Project
 from mlsim_book.read.labels import is_english
 from mlsim_book.read.lines import Reporter, reference_patterns
-from mlsim_book.read.yamlfile import book_settings
+from mlsim_book.read.yamlfile import TEXTS, book_settings
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.to_html import RenderedPage
 
@@ -49,13 +49,24 @@ def format_citations(
 ) -> Citations:
     """Format all citations; unknown keys are problems with file and line."""
     home = next((page.page.chapter.href for page in pages if page.has_bibliography), None)
-    keys = {page.page.chapter.href: _keys(page.citations) for page in pages}
+    keys = {
+        page.page.chapter.href: re.findall(r'"citationId":"([^"]+)"', "".join(page.citations))
+        for page in pages
+    }
     if not any(page.citations or page.nocite for page in pages) and not project.metadata.get(
         "nocite"
     ):
         return Citations({}, keys, "", home)
-    if not project.bibliography:
-        return _without_bibliography(project, pages, keys, reporter)
+    if not project.bibliography:  # citations stay as they were written
+        for name in dict.fromkeys(key for page in keys.values() for key in page):
+            _note_missing(name, project, pages, keys, reporter)
+        by_page = {
+            page.page.chapter.href: [
+                _plain(json.loads(text)["blocks"][0]["c"][0]["c"][1]) for text in page.citations
+            ]
+            for page in pages
+        }
+        return Citations(by_page, keys, "", None)
     document = _document(project, pages)
     arguments = ["--from=json", "--to=html5", "--wrap=none", "--citeproc"]
     if project.csl:
@@ -75,24 +86,6 @@ def format_citations(
     found = _split(result["html"], pages, keys, home)
     listed = [(match[1], match[0]) for match in _ENTRY.finditer(found.bibliography)]
     return replace(found, parted=in_parts(project, _opening(found), listed))
-
-
-def _without_bibliography(
-    project: Project,
-    pages: Sequence[RenderedPage],
-    keys: dict[str, list[str]],
-    reporter: Reporter,
-) -> Citations:
-    """Leave citations as they were written, since there is no bibliography."""
-    for name in dict.fromkeys(key for page in keys.values() for key in page):
-        _note_missing(name, project, pages, keys, reporter)
-    by_page = {
-        page.page.chapter.href: [
-            _plain(json.loads(text)["blocks"][0]["c"][0]["c"][1]) for text in page.citations
-        ]
-        for page in pages
-    }
-    return Citations(by_page, keys, "", None)
 
 
 def _plain(inlines: Sequence[Any]) -> str:
@@ -129,10 +122,6 @@ def _document(project: Project, pages: Sequence[RenderedPage]) -> str:
         meta["nocite"] = {"t": "MetaInlines", "c": nocite}
     blocks.append({"t": "Div", "c": [["refs", [], []], []]})
     return json.dumps({"pandoc-api-version": version, "meta": meta, "blocks": blocks})
-
-
-def _keys(citations: Sequence[str]) -> list[str]:
-    return [key for text in citations for key in re.findall(r'"citationId":"([^"]+)"', text)]
 
 
 def _split(
@@ -269,39 +258,30 @@ def parts_of(metadata: Mapping[str, Any]) -> tuple[Part, ...]:
     given = book_settings(metadata).get(KEY)
     if given is None:
         return ()
+
+    def refused(wanted: str) -> SourceError:
+        message = f"`mlsim-book: {KEY}:` is {given!r}, which must be {wanted}"
+        return SourceError(message, file="_quarto.yml", hint=_HINT)
+
     if not isinstance(given, list) or len(given) < 2:
-        raise _refused(given, "a list of two parts or more")
-    parts = tuple(_part(each) for each in given)
+        raise refused("a list of two parts or more")
+    parts = []
+    for each in given:
+        if not isinstance(each, Mapping) or set(each) - {"title", "types", "fields"}:
+            raise refused("parts with `title`, `types` and `fields`")
+        if not isinstance(each.get("title"), str) or not each["title"]:
+            raise refused("parts with a title")
+        lists = [each.get(name) or [] for name in ("types", "fields")]
+        if not all(TEXTS.allows(one) for one in lists):
+            raise refused("parts with lists of words")
+        named = (frozenset(map(str.lower, one)) for one in lists)
+        parts.append(Part(each["title"], *named))
     *first, last = parts
     if last.types or last.fields:
-        raise _refused(given, "a list whose last part has neither `types` nor `fields`")
+        raise refused("a list whose last part has neither `types` nor `fields`")
     if not all(each.types or each.fields for each in first):
-        raise _refused(given, "a list in which only the last part has no `types` or `fields`")
-    return parts
-
-
-def _part(given: object) -> Part:
-    if not isinstance(given, Mapping) or set(given) - {"title", "types", "fields"}:
-        raise _refused(given, "parts with `title`, `types` and `fields`")
-    title, *lists = (given.get(name) for name in ("title", "types", "fields"))
-    if not isinstance(title, str) or not title:
-        raise _refused(given, "parts with a title")
-    named = []
-    for each in lists:
-        if each is not None and not (
-            isinstance(each, list) and each and all(isinstance(name, str) for name in each)
-        ):
-            raise _refused(given, "parts with lists of words")
-        named.append(frozenset(name.lower() for name in each or ()))
-    return Part(title, *named)
-
-
-def _refused(given: object, wanted: str) -> SourceError:
-    return SourceError(
-        f"`mlsim-book: {KEY}:` is {given!r}, which must be {wanted}",
-        file="_quarto.yml",
-        hint=_HINT,
-    )
+        raise refused("a list in which only the last part has no `types` or `fields`")
+    return tuple(parts)
 
 
 def in_parts(project: Project, opening: str, entries: Sequence[tuple[str, str]]) -> str:

@@ -70,7 +70,9 @@ def _note_duplicate(
 def label_texts(index: Index, project: Project) -> dict[str, str]:
     """Return each label's text, as `notebooks` wants it: fig-x -> Figure 1.1."""
     words = Words(project)
-    return {key: f"{words.word(each)} {each.label.number}".strip() for key, each in index.items()}
+    texts = {key: f"{words.word(each)} {each.label.number}".strip() for key, each in index.items()}
+    unnumbered = (key for key, each in index.items() if not each.label.number)
+    return texts | {key: re.sub(r"<[^>]*>", "", index[key].title) or key for key in unnumbered}
 
 
 class Words:

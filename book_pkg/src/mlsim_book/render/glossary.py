@@ -239,16 +239,16 @@ class Terms:
         used: dict[str, None] = {}
         for start, end in running_text(parse(html), prose=False):
             for match in self._found.finditer(html, start, end):
-                entry = self._entry(match.group())
+                key = _key(htmllib.unescape(match.group()))
+                entry = self._entries.get(key) or self._entries[key.removesuffix("s")]
                 if entry.id in used:
                     continue
                 used[entry.id] = None
-                edits.append((match.start(), match.end(), _link(entry, match.group(), glossary)))
+                href = htmllib.escape(f"{glossary}#{entry.id}")
+                meaning = htmllib.escape(entry.definition)
+                link = f'<a class="term" href="{href}" data-definition="{meaning}">{match[0]}</a>'
+                edits.append((*match.span(), link))
         return edited(html, edits), list(used)
-
-    def _entry(self, text: str) -> Entry:
-        key = _key(htmllib.unescape(text))
-        return self._entries[key] if key in self._entries else self._entries[key.removesuffix("s")]
 
 
 def _key(spelling: str) -> str:
@@ -275,11 +275,3 @@ def running_text(element: Element, *, prose: bool) -> Iterable[tuple[int, int]]:
         elif child.tag not in _BARRED_TAGS and not child.classes & _BARRED_CLASSES:
             inside = child.tag in _PROSE_TAGS or bool(child.classes & _PROSE_CLASSES)
             yield from running_text(child, prose=prose or inside)
-
-
-def _link(entry: Entry, text: str, glossary: str) -> str:
-    href = htmllib.escape(f"{glossary}#{entry.id}")
-    return (
-        f'<a class="term" href="{href}" data-definition="{htmllib.escape(entry.definition)}">'
-        f"{text}</a>"
-    )

@@ -192,16 +192,17 @@ def _statements(source: str) -> list[_Statement] | None:
     >>> found.loads, found.stores, found.later
     ({'c'}, {'f'}, {'e'})
     """
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         body = ast.parse(source).body
+        codes = [compile(ast.Module([node], []), "", "exec", flags) for node in body]
     except (SyntaxError, ValueError):
         return None
     if any(b.lineno <= (a.end_lineno or 0) for a, b in itertools.pairwise(body)):
         return None
     found = [_Statement(node) for node in body]
-    for one in found:
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        _take(compile(ast.Module([one.node], []), "", "exec", flags), one, one.loads)
+    for one, code in zip(found, codes, strict=True):
+        _take(code, one, one.loads)
         bound = getattr(one.node, "targets", getattr(one.node, "names", [one.node]))
         one.sure = all(
             isinstance(each, (*_DEFINITIONS, ast.Name))

@@ -213,7 +213,8 @@ class _Page:
     def _container(self, node: LexborNode) -> LexborNode:
         """Return the container for what stands beside a node: one that is near, or a new one."""
         parent = node.parent
-        if parent is not None and _in_margin(parent):
+        around = {name for each in _parents(node) for name in _classes(each)}
+        if parent is not None and around & {_MARGIN, _CAPTION}:
             return parent
         for near in (_beside(node, "next"), _beside(node, "prev")):
             if near is not None and _is_container(near):
@@ -302,9 +303,3 @@ def _beside(node: LexborNode, way: str) -> LexborNode | None:
 
 def _is_container(node: LexborNode) -> bool:
     return node.tag == "div" and {_MARGIN, "column-container"} <= set(_classes(node))
-
-
-def _in_margin(node: LexborNode) -> bool:
-    return any(
-        {_MARGIN, _CAPTION} & set(_classes(each)) for each in (node, *_parents(node))
-    )  # fmt: skip

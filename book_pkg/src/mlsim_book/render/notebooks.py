@@ -16,18 +16,22 @@ import re
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from mlsim_book.caches import TextCache, cache_folder
 from mlsim_book.errors import Problems
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.read.ipynb import strip_ansi
-from mlsim_book.read.labels import label_texts
+from mlsim_book.read.lines import Reporter
 from mlsim_book.read.qmd import MEASURED, Cell, Defaults, Markdown, form_of, is_measured
 from mlsim_book.read.yamlfile import BookPackage, book_package, web_address
+from mlsim_book.render.crossref import build_index, label_texts
 from mlsim_book.render.live_code import Code, live_sources
 from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.render.shortcodes import expand_shortcodes
+from mlsim_book.render.to_html import render_pages
 from mlsim_book.run.inline import find_inline, substitute
 from mlsim_book.run.outputs import Figure, is_display, output_markdown, wanted_outputs
 from mlsim_book.run.page_cache import PageCache
@@ -70,45 +74,38 @@ def make_notebooks(
     project: Project,
     problems: Problems,
     *,
-    labels: Mapping[str, str] | None = None,
     jobs: int = 2,
     refresh: bool = False,
     progress: Progress = lambda _: None,
     cache: PageCache | None = None,
 ) -> dict[str, str]:
-    """Return the notebooks' texts, by path from the folder of notebooks.
-
-    Parameters
-    ----------
-    labels
-        What cross-references read as (`fig-x` -> `Figure 1.1`), as a build
-        knows them; counted from the pages when None.
-    """
+    """Return the notebooks' texts, by path from the folder of notebooks."""
     parsed = parse_pages(project, problems)
     results = run_pages(project, parsed, jobs=jobs, refresh=refresh, progress=progress, cache=cache)
     pages = [
         NotebookPage(page, result, finish_page(page, result))
         for page, result in zip(parsed, results, strict=True)
     ]
-    texts = label_texts([page.executed for page in pages]) if labels is None else labels
+    reporter = Reporter(Problems(), project.root)  # the build reports what is wrong with labels
+    expanded = [
+        replace(each, markdown=expand_shortcodes(each, project, reporter))
+        for each in (page.executed for page in pages)
+    ]
+    rendered = render_pages(project, expanded, keep=TextCache(cache_folder() / "render"), jobs=jobs)
+    texts = label_texts(build_index(rendered, reporter), project)
     notebooks = {}
     for page in pages:
         if has_notebook(page.parsed):
             source = page.parsed.chapter.source
             text = notebook_json(page, project, texts)
             notebooks[notebook_path(source)] = text
-            _note_leftovers(text, source, problems)
+            for found in sorted(set(_SHORTCODE.findall(text))):  # what only a page can show
+                problems.add(
+                    f"the notebook of this chapter shows the shortcode '{found}' as text",
+                    file=source,
+                    hint="Write the value itself, or as an inline expression.",
+                )
     return notebooks
-
-
-def _note_leftovers(text: str, source: str, problems: Problems) -> None:
-    """Note what only a page can show and a notebook would print as it is written."""
-    for found in sorted(set(_SHORTCODE.findall(text))):
-        problems.add(
-            f"the notebook of this chapter shows the shortcode '{found}' as text",
-            file=source,
-            hint="Write the value itself, or as an inline expression.",
-        )
 
 
 def write_notebooks(
@@ -142,13 +139,9 @@ def check_notebooks(
     }
     stale = []
     for name in sorted(wanted.keys() | present):
-        path = out_dir / name
-        shown = path.resolve()
-        label = (
-            shown.relative_to(project.root).as_posix()
-            if shown.is_relative_to(project.root)
-            else str(path)
-        )
+        path = (out_dir / name).resolve()
+        inside = path.is_relative_to(project.root)
+        label = path.relative_to(project.root).as_posix() if inside else str(out_dir / name)
         if name not in wanted:
             problems.add(f"{label} belongs to no chapter: delete it", file=label)
         elif _read(path) != wanted[name]:
@@ -166,7 +159,9 @@ def _read(path: Path) -> str | None:
 def notebook_json(page: NotebookPage, project: Project, labels: Mapping[str, str]) -> str:
     """Return the text of one notebook."""
     parsed = page.parsed
-    cells: list[dict[str, Any]] = list(_first_cells(page, project))
+    install, title = install_cell(project), parsed.document.front_matter.get("title")
+    cells = [install] if install else []
+    cells += [markdown_cell(f"# {title}\n")] if title else []
     live = live_code(parsed, page.results)
     for item in page_items(parsed, page.results, project, labels, live):
         if "cell" in item:
@@ -193,18 +188,6 @@ def notebook_text(cells: list[dict[str, Any]], **metadata: Any) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-
-
-def _first_cells(page: NotebookPage, project: Project) -> Sequence[dict[str, Any]]:
-    """Return the cell that installs the package, and the title if it is in the YAML."""
-    cells = []
-    install = install_cell(project)
-    if install is not None:
-        cells.append(install)
-    title = page.parsed.document.front_matter.get("title")
-    if title:
-        cells.append(markdown_cell(f"# {title}\n"))
-    return cells
 
 
 # How a notebook folds a cell's code: for JupyterLab, and for Colab.
@@ -278,7 +261,11 @@ def code_cell(
         kept, comparable = [], not outputs
     tags = [str(tag) for tag in cell.options.get("tags") or []]
     if is_measured(cell):
-        kept, comparable = [_form(each) for each in kept], False
+        for each in kept:  # a sign for each number
+            each |= {name: form_of(each[name]) for name in ("text", "evalue") if name in each}
+            if "data" in each:
+                each["data"] = {kind: form_of(text) for kind, text in each["data"].items()}
+        comparable = False
         tags += [MEASURED] if kept else []
     if defaults.of(cell.options, "error") is True:
         tags.append("raises-exception")
@@ -311,39 +298,25 @@ def _kept_outputs(
                 kept.append({"name": output["name"], "output_type": "stream", "text": text})
         elif output["output_type"] == "error":
             text = strip_ansi(output["evalue"])
+            trace = [f"{output['ename']}: {text}"]
             kept.append(
                 {
                     "ename": output["ename"],
                     "evalue": text,
                     "output_type": "error",
-                    "traceback": [f"{output['ename']}: {text}"],
+                    "traceback": trace,
                 }
             )
         elif is_display(output):
             text = output["data"].get("text/plain")
             comparable = comparable and set(output["data"]) == {"text/plain"}
             if text is not None and not any(mime.startswith("image/") for mime in output["data"]):
-                kept.append(_text_output(output, text))
+                own: dict[str, Any] = {"data": {"text/plain": strip_ansi(text)}, "metadata": {}}
+                if output["output_type"] == "execute_result":
+                    own["execution_count"] = None  # set when the cells are numbered
+                kept.append({**own, "output_type": output["output_type"]})
         comparable = comparable and "at 0x0" not in (text or "")
     return kept, comparable
-
-
-def _text_output(output: Output, text: str) -> dict[str, Any]:
-    kept = {
-        "data": {"text/plain": strip_ansi(text)},
-        "metadata": {},
-        "output_type": output["output_type"],
-    }
-    if output["output_type"] == "execute_result":
-        kept["execution_count"] = None  # set when the cells are numbered
-    return kept
-
-
-def _form(output: dict[str, Any]) -> dict[str, Any]:
-    """Return a kept output with a sign for each number."""
-    if "data" in output:
-        return output | {"data": {kind: form_of(text) for kind, text in output["data"].items()}}
-    return output | {name: form_of(output[name]) for name in ("text", "evalue") if name in output}
 
 
 def number_cells(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -367,22 +340,19 @@ def number_cells(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         done = {**cell, "id": name, "source": source.splitlines(keepends=True)}
         if cell["cell_type"] == "code":
             count += 1
-            done["execution_count"] = count
-            done["outputs"] = [_numbered(output, count) for output in cell["outputs"]]
+            done |= {"execution_count": count, "outputs": []}
+            for output in cell["outputs"]:
+                own: dict[str, Any] = (
+                    {"execution_count": count} if "execution_count" in output else {}
+                )
+                if "text" in output:
+                    own["text"] = str(output["text"]).splitlines(keepends=True)
+                if "data" in output:
+                    forms = output["data"].items()
+                    own["data"] = {mime: text.splitlines(keepends=True) for mime, text in forms}
+                done["outputs"].append({**output, **own})
         numbered.append(done)
     return numbered
-
-
-def _numbered(output: Mapping[str, Any], count: int) -> dict[str, Any]:
-    done = dict(output)
-    if "execution_count" in done:
-        done["execution_count"] = count
-    if "text" in done:
-        done["text"] = str(done["text"]).splitlines(keepends=True)
-    if "data" in done:
-        data = done["data"]
-        done["data"] = {mime: text.splitlines(keepends=True) for mime, text in data.items()}
-    return done
 
 
 _WRITER = Path(__file__).parent / "lua" / "notebook.lua"
@@ -552,10 +522,15 @@ def install_cell(project: Project, *, version: str = "", commit: str = "") -> di
         about = f"The questions were made with {package.name} {version}. Where that is installed"
         needed = "metadata\nimport importlib.util"
         missing += f' or importlib.metadata.version("{package.name}") != "{version}"'
-    ways = [
-        ["-r", f"{site}/{requirements_path(package)}"] if where == "site" else [site]
-        for where, site in _addresses(project, package, version=version, commit=commit)
-    ]
+    ways = []
+    if project.site_url and carries_wheel(project):
+        ways.append(["-r", f"{web_address(project.site_url)}/{requirements_path(package)}"])
+    if project.repo_url:
+        where = f"git+{web_address(project.repo_url)}@{commit or project.repo_branch}"
+        where += f"#subdirectory={package.path}" if package.path else ""
+        ways.append([f"{package.wanted} @ {where}"])
+    if version:  # the sure way first, not the quick one
+        ways.reverse()
     source = _CELL.format(
         about=about,
         needed=needed,
@@ -591,26 +566,10 @@ def has_address(project: Project) -> bool:
     return bool(project.repo_url or (project.site_url and carries_wheel(project)))
 
 
-def _addresses(
-    project: Project, package: BookPackage, *, version: str, commit: str
-) -> Iterator[tuple[str, str]]:
-    """Yield where the package is to be had: the quick way first, or with a version the sure one."""
-    found = []
-    if project.site_url and carries_wheel(project):
-        found.append(("site", web_address(project.site_url)))
-    if project.repo_url:
-        where = f"git+{web_address(project.repo_url)}@{commit or project.repo_branch}"
-        where += f"#subdirectory={package.path}" if package.path else ""
-        found.append(("repository", f"{package.wanted} @ {where}"))
-    yield from reversed(found) if version else found
-
-
 def _message(project: Project, package: BookPackage, version: str) -> Iterator[str]:
     """Yield the lines that say what a student can do."""
     name = f"{package.name} {version}".strip()
     site = project.site_url if carries_wheel(project) else None
-    yield f"{name} is not installed, and this cell could not install it."
-    yield "If it called pip, what pip said stands above. Try one of these:"
     ways = []
     if has_address(project):
         ways.append("Connect to the network, and run this cell again.")
@@ -621,19 +580,26 @@ def _message(project: Project, package: BookPackage, version: str) -> Iterator[s
         )
     if package.path is not None:
         wheel = f"{package.name.lower()}-{version + '-' if version else ''}...whl"
-        here = f"Put the file {wheel} into the folder of this notebook (in Colab: into Files), and"
-        here += " run this cell again."
+        whence = ""
         if version:
-            here += " Your teacher has it."
+            whence = " Your teacher has it."
         elif site:
-            here += " That line has its address."
+            whence = " That line has its address."
         elif not project.repo_url:
-            here += f" The chapter's page offers both in a zip. For what {name} uses, pip needs a"
-            here += " network."
+            whence = (
+                " The chapter's page offers both in a zip. For what"
+                f" {name} uses, pip needs a network."
+            )
+        ways.append(
+            f"Put the file {wheel} into the folder of this notebook (in Colab: into Files), and"
+            f" run this cell again.{whence}"
+        )
         clone = f'run pip install "./{package.path}{package.with_extras}" in a terminal'
-        ways += [here, f"In a copy of the book's repository, {clone}, and restart the notebook."]
+        ways.append(f"In a copy of the book's repository, {clone}, and restart the notebook.")
     elif not project.repo_url:
         ways.append(f"Run pip install {name} in a terminal, and restart the notebook.")
+    yield f"{name} is not installed, and this cell could not install it."
+    yield "If it called pip, what pip said stands above. Try one of these:"
     for way in ways:
         yield from textwrap.wrap(
             f"- {way}", 84, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mlsim_book.errors import ToolError
@@ -27,20 +28,15 @@ def find_pandoc() -> str:
     except ImportError:
         raise ToolError("pandoc is missing", hint=_HINT) from None
     packaged = Path(pypandoc.__file__).parent / "files" / "pandoc"
-    found = str(packaged) if packaged.exists() else _other_pandoc(pypandoc)
-    if found is None:
+    found = str(packaged) if packaged.exists() else ""
+    with suppress(OSError):
+        found = found or str(pypandoc.get_pandoc_path())
+    if not found:
         raise ToolError("pandoc is missing: the package pypandoc brings none", hint=_HINT)
     if (version := pandoc_version(found)) < OLDEST:
         shown = ".".join(map(str, version))
         raise ToolError(f"pandoc is {shown}, which must be 3.6 or newer ({found})", hint=_HINT)
     return found
-
-
-def _other_pandoc(pypandoc: object) -> str | None:
-    try:
-        return str(pypandoc.get_pandoc_path())  # type: ignore[attr-defined]
-    except OSError:
-        return None
 
 
 @functools.cache

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
-_VOID = frozenset(
+VOID = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split()  # noqa: SIM905
 )
 _RAW = frozenset({"script", "style", "textarea", "title"})  # their content is no markup
@@ -55,16 +55,19 @@ class Element:
     inner_end: int = -1
     children: list[Element | Text] = field(default_factory=list)
 
-    def attribute(self, name: str) -> str | None:
-        """Return the value of an attribute, None without it.
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes that have a value, the first of each name.
 
-        >>> parse('<a href="x?a&amp;b">').children[0].attribute("href")
-        'x?a&b'
+        >>> parse('<a href="x?a&amp;b">').children[0].attributes
+        {'href': 'x?a&b'}
         """
-        for key, *values in _ATTRIBUTE.findall(self.source):
-            if key.lower() == name:
-                return htmllib.unescape("".join(values))
-        return None
+        found = reversed(_ATTRIBUTE.findall(self.source))
+        return {key.lower(): htmllib.unescape("".join(values)) for key, *values in found}
+
+    def attribute(self, name: str) -> str | None:
+        """Return the value of an attribute, None without it."""
+        return self.attributes.get(name)
 
     @property
     def classes(self) -> frozenset[str]:
@@ -73,13 +76,20 @@ class Element:
             return frozenset()
         return frozenset((self.attribute("class") or "").split())
 
-    def all(self, name: str) -> Iterator[Element]:
-        """Yield the elements of a class below this one, in reading order."""
+    def below(self) -> Iterator[Element]:
+        """Yield the elements below this one, in reading order."""
         for child in self.children:
             if isinstance(child, Element):
-                if name in child.classes:
-                    yield child
-                yield from child.all(name)
+                yield child
+                yield from child.below()
+
+    def all(self, name: str) -> Iterator[Element]:
+        """Yield the elements of a class below this one."""
+        return (each for each in self.below() if name in each.classes)
+
+    def tagged(self, tag: str) -> Iterator[Element]:
+        """Yield the elements of a tag below this one."""
+        return (each for each in self.below() if each.tag == tag)
 
 
 def parse(html: str) -> Element:
@@ -106,7 +116,7 @@ def parse(html: str) -> Element:
             continue
         element = Element(tag, token["attributes"], token.start(), token.end())
         path[-1].children.append(element)
-        if tag in _VOID or token["attributes"].endswith("/"):
+        if tag in VOID or token["attributes"].endswith("/"):
             element.inner_end = token.end()
             continue
         path.append(element)

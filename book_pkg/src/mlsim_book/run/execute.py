@@ -314,7 +314,11 @@ async def _run(
     *,
     timeouts: tuple[float, float],
 ) -> Results:
-    notebook = _notebook(document)
+    code = [
+        {"cell_type": "code", "source": cell.source, "outputs": [], "metadata": {}}
+        for cell in document.cells
+    ]
+    notebook: NotebookNode = from_dict({"cells": code, "metadata": {}})  # type: ignore[no-untyped-call]
     with kernel_folder() as temporary:
         client = NotebookClient(
             notebook,
@@ -345,16 +349,6 @@ async def _run(
         finally:
             await end_start(client)
     return Results(tuple(page.cells), tuple(page.values), files)
-
-
-def _notebook(document: Document) -> NotebookNode:
-    """Return the notebook that nbclient fills with outputs."""
-    code = [
-        {"cell_type": "code", "source": cell.source, "outputs": [], "metadata": {}}
-        for cell in document.cells
-    ]
-    notebook: NotebookNode = from_dict({"cells": code, "metadata": {}})  # type: ignore[no-untyped-call]
-    return notebook
 
 
 async def _run_cell(page: _Page, cell: Cell) -> None:

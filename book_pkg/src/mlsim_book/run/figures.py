@@ -408,7 +408,8 @@ def _series(ax: Any) -> list[tuple[str, list[Point]]]:
     found = [(str(each.get_label()), points) for each, points in _drawn(ax)]
     named = [(name, points) for name, points in found if name and not name.startswith("_")]
     unnamed = [("", points) for _, points in found]
-    series = [(name, _points(points)) for name, points in named or unnamed]
+    shown = named or unnamed
+    series = [(name, [(float(x), float(y)) for x, y in points]) for name, points in shown]
     return [(name, points) for name, points in series if points]
 
 
@@ -416,7 +417,10 @@ def _drawn(ax: Any) -> Iterator[tuple[Any, Iterable[Any]]]:
     """Yield what is drawn with places: bars, lines, points, levels."""
     for bars in ax.containers:
         if hasattr(bars, "datavalues"):
-            yield bars, _bars(bars)
+            places = (each.get_center() for each in bars.patches)
+            pairs = zip(places, bars.datavalues, strict=True)
+            lying = bars.orientation == "horizontal"
+            yield bars, [(value, y) if lying else (x, value) for (x, y), value in pairs]
     for line in ax.lines:
         if line.get_transform() == ax.transData:  # not a line from edge to edge
             yield line, zip(*line.get_data(), strict=True)
@@ -424,23 +428,6 @@ def _drawn(ax: Any) -> Iterator[tuple[Any, Iterable[Any]]]:
         if type(each).__name__ == "PathCollection":
             yield each, each.get_offsets()
         elif type(each).__name__ == "LineCollection":
-            yield each, _levels(each)
-
-
-def _bars(bars: Any) -> Iterable[Point]:
-    for patch, value in zip(bars.patches, bars.datavalues, strict=True):
-        if bars.orientation == "horizontal":
-            yield value, patch.get_y() + patch.get_height() / 2
-        else:
-            yield patch.get_x() + patch.get_width() / 2, value
-
-
-def _levels(lines: Any) -> Iterable[Point]:
-    """Yield the middles of short level lines, as `hlines` draws them over bars."""
-    for (left, low), (right, high) in lines.get_segments():
-        if low == high:
-            yield (left + right) / 2, low
-
-
-def _points(points: Iterable[Any]) -> list[Point]:
-    return [(float(x), float(y)) for x, y in points]
+            # the middles of short level lines, as `hlines` draws them over bars
+            ends = each.get_segments()
+            yield each, [((a + b) / 2, low) for (a, low), (b, high) in ends if low == high]

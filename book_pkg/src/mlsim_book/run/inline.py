@@ -128,9 +128,10 @@ def _scan(run: Markdown) -> Iterator[Inline]:
                 starts = end is not None and not text[position : position + 1].isspace()
                 math_until = end.start() + 1 if end is not None and starts else math_until
             elif token.group("ticks"):
-                span_end = _span_end(text, token)
-                if span_end is None:
+                closing = re.compile(rf"(?<!`){token.group()}(?!`)").search(text, position)
+                if closing is None:
                     continue
+                span_end = closing.end()
                 body = text[token.end() : span_end - len(token.group())]
                 line = run.lines[first + text.count("\n", 0, token.start())]
                 in_math = display or token.start() < math_until
@@ -166,12 +167,6 @@ def _touching(
             )  # fmt: skip
         line += part.count("\n")
         start = stop
-
-
-def _span_end(text: str, ticks: re.Match[str]) -> int | None:
-    """Return where the code span that `ticks` opens ends, if it does."""
-    closing = re.compile(rf"(?<!`){ticks.group()}(?!`)").search(text, ticks.end())
-    return closing.end() if closing else None
 
 
 def _paragraphs(run: Markdown) -> Iterator[tuple[int, int, str]]:
@@ -284,7 +279,7 @@ def value_fault(data: Mapping[str, str], place: Inline) -> Fault | None:
         "text/markdown": _of_markdown,
         "image/svg+xml": _of_html,
         "text/plain": _of_plain,
-    }.get(mime, _of_picture)
+    }.get(mime, lambda *_: ("Quarto prints the letters of a picture's data", _SENTENCE))
     return judge(data.get(mime, ""), data, place)
 
 
@@ -316,10 +311,6 @@ def _of_markdown(markdown: str, data: Mapping[str, str], place: Inline) -> Fault
     if not place.alone and any(each.search(markdown) for each in tests):
         return "its Markdown holds more than a paragraph, which breaks the sentence", _SENTENCE
     return None
-
-
-def _of_picture(_: str, data: Mapping[str, str], place: Inline) -> Fault | None:
-    return "Quarto prints the letters of a picture's data", _SENTENCE
 
 
 def _of_plain(text: str, data: Mapping[str, str], place: Inline) -> Fault | None:

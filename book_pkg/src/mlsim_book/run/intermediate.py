@@ -57,14 +57,11 @@ def write_markdown(
     The Markdown, and the figures by path from the book's folder.
     """
     page = PurePosixPath(source)
-    pieces, files = write_blocks(document, results, defaults, figures=figure_folder(page))
+    pieces, files = write_blocks(
+        document, results, defaults, figures=f"{page.stem}_files/figure-html"
+    )
     placed = {(page.parent / path).as_posix(): data for path, data in files.items()}
     return "".join(pieces), placed
-
-
-def figure_folder(page: PurePosixPath) -> str:
-    """Return the folder of a page's figures, from the page."""
-    return f"{page.stem}_files/figure-html"
 
 
 def write_blocks(
@@ -89,20 +86,13 @@ def write_blocks(
             count += 1
             writer = _CellWriter(block, next(outputs), defaults, count=count)
             writer.figures, writer.files = figures, files
-            pieces.append(_indented(writer.write(), block.indent))
+            lines = writer.write().splitlines(keepends=True)
+            pieces.append("".join(block.indent * bool(each.strip()) + each for each in lines))
             if writer.loose:
                 loose.append(len(pieces) - 1)
     for at, text in zip(loose, mend([pieces[at] for at in loose]), strict=True):
         pieces[at] = text
     return pieces, files
-
-
-def _indented(text: str, indent: str) -> str:
-    if not indent:
-        return text
-    return "".join(
-        indent + line if line.strip() else line for line in text.splitlines(keepends=True)
-    )
 
 
 class _CellWriter:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib.util import source_from_cache
 from typing import Any
 
@@ -54,7 +55,9 @@ def _note(event: str, given: tuple[Any, ...]) -> None:
         path, mode, flags = given
         reads = set(mode) & set("r+") if isinstance(mode, str) else not (flags or 0) & _WRITES
         if reads and (name := _name(path)):
-            _noted.add(_source(name))
+            with suppress(ValueError):  # of a compiled file, the module's source
+                name = source_from_cache(name) if name.endswith(".pyc") else name
+            _noted.add(name)
     elif event in _LISTS:
         name = _name(given[0] if given[0] is not None else ".")
         if name:
@@ -69,11 +72,3 @@ def _name(path: object) -> str | None:
         return os.path.abspath(os.fsdecode(path))  # type: ignore[arg-type]  # noqa: PTH100 - links stay
     except (TypeError, ValueError, OSError):
         return None
-
-
-def _source(path: str) -> str:
-    """Return the module's source for its compiled file."""
-    try:
-        return source_from_cache(path) if path.endswith(".pyc") else path
-    except ValueError:
-        return path

@@ -17,7 +17,6 @@ from mlsim_book.progress import clear, step
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import first_heading, folder_metadata
 from mlsim_book.read.qmd import Defaults, Document, merge, page_defaults, read_document
-from mlsim_book.run.embed import expand_embeds
 from mlsim_book.run.inline import check_values, check_written, plain_numbers
 from mlsim_book.run.intermediate import write_markdown
 from mlsim_book.run.page_cache import (
@@ -98,7 +97,7 @@ def run_pages(
     CellError
         A page failed; if several did, one error names all.
     """
-    kept = _Kept(cache or PageCache(cache_folder()), refresh)
+    kept = cache or PageCache(cache_folder())
     environment = environment_key()
     depends_once = functools.cache(functools.partial(read_depends, project.root))
     errors: list[BookError] = []
@@ -109,7 +108,7 @@ def run_pages(
         try:
             names = depends_names(merge(project.metadata, page.metadata))
             return _run(
-                project, page, kept, environment=environment, depends=depends_once(names),
+                project, page, kept, refresh, environment=environment, depends=depends_once(names),
                 read_again=functools.partial(read_depends, project.root, names),
                 progress=progress, stop=stop,
             )  # fmt: skip
@@ -122,49 +121,29 @@ def run_pages(
 
     alone = [runs_alone(project.metadata, each.metadata, each.chapter.source) for each in pages]
     beside = [page for page, apart in zip(pages, alone, strict=True) if not apart]
+    pool = ThreadPoolExecutor(max_workers=max(1, jobs))
     try:
-        ran = iter(_together(run, beside, jobs, stop))
+        ran = iter(list(pool.map(run, beside)))
         results = [None if apart else next(ran) for apart in alone]
         for place, apart in enumerate(alone):
             if apart:
                 results[place] = run(pages[place])
     except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
         stop.wish()  # a cell may run for minutes yet
         raise
     finally:
         clear(progress)
+    pool.shutdown()
     raise_together(sorted(errors, key=lambda error: (str(error.file), error.line or 0)))
     return [each for each in results if each is not None]
-
-
-def _together(
-    run: Callable[[ParsedPage], Results | None], pages: Sequence[ParsedPage], jobs: int, stop: Stop
-) -> list[Results | None]:
-    """Run pages side by side."""
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        try:
-            return list(pool.map(run, pages))
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            stop.wish()
-            raise
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """The cache, or only its writing side when everything is to be run afresh."""
-
-    cache: PageCache
-    refresh: bool
-
-    def load(self, key: str, depends: Depends) -> Results | None:
-        return None if self.refresh else self.cache.load(key, depends)
 
 
 def _run(
     project: Project,
     page: ParsedPage,
-    cache: _Kept,
+    cache: PageCache,
+    refresh: bool,
     *,
     environment: str,
     depends: Depends,
@@ -184,7 +163,7 @@ def _run(
         folder=_folder(project, source),
         environment=environment,
     )
-    kept = cache.load(key, depends)
+    kept = None if refresh else cache.load(key, depends)
     if kept is not None and len(kept.cells) == len(page.document.cells):
         progress(f"unchanged {source}")
         return kept
@@ -208,7 +187,7 @@ def _run(
         )
     uses = depends.uses(results.opened)
     if read_again().key(uses) == depends.key(uses):  # else one was edited while the page ran
-        cache.cache.store(key, depends, results)
+        cache.store(key, depends, results)
     progress(f"executed {source} in {time.perf_counter() - started:.1f} s")
     return results
 
@@ -248,16 +227,7 @@ def execute_pages(
     results = run_pages(project, pages, jobs=jobs, refresh=refresh, progress=progress, cache=cache)
     for page, each in zip(pages, results, strict=True):
         check_values(page.document, each.values, problems)
-    done = [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
-
-    @functools.cache
-    def load(source: str) -> tuple[Document, Results]:
-        chapter = Chapter(source, "", "", None)
-        page = _parse(project, chapter, problems)
-        (found,) = run_pages(project, [page], refresh=refresh, progress=progress, cache=cache)
-        return page.document, found
-
-    return [expand_embeds(page, project.root, load) for page in done]
+    return [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
 
 
 def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
@@ -282,7 +252,5 @@ def raise_together(errors: Sequence[BookError]) -> None:
     if len(errors) == 1:
         raise errors[0]
     kinds = {type(error) for error in errors}
-    kind = kinds.pop() if len(kinds) == 1 else BookError
-    if kind not in {SourceError, CellError}:
-        kind = BookError
+    kind = next((each for each in (SourceError, CellError) if kinds == {each}), BookError)
     raise kind(f"{len(errors)} pages failed\n" + "\n".join(str(error) for error in errors))

@@ -30,6 +30,7 @@ from mlsim_book.paper.formats import (
 )
 from mlsim_book.paper.zips import with_numbers, write_figures, write_zip
 from mlsim_book.read.lines import Reporter
+from mlsim_book.read.yamlfile import book_settings
 from mlsim_book.render import to_html
 from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.citations import (
@@ -156,12 +157,19 @@ def typeset_pages(
     book: Book, pages: Sequence[Finished], assets: Assets, keep: TextCache
 ) -> list[Finished]:
     """Typeset the formulas of all pages in one go."""
-    found = [to_html.formulas(_everything(each)) for each in pages]
+    found = []
+    for each in pages:
+        parts = [each.page.title.html if each.page.title else "", each.body, each.name]
+        parts += [one.html for one in each.page.headings] + [one.html for one in each.opens]
+        found.append(to_html.formulas("".join(parts)))
     wanted = [each for page in found for each in page]
     done = to_html.typeset(wanted, assets, keep, macros_of(book.project))
 
     def place(html: str) -> str:
         return to_html.place_formulas(html, done)
+
+    def placed(items: list[Contents]) -> list[Contents]:
+        return [replace(e, html=place(e.html), items=placed(e.items)) for e in items]
 
     for each, formulas in zip(pages, found, strict=True):
         # the number that a formula stands behind
@@ -171,7 +179,7 @@ def typeset_pages(
         replace(
             each,
             body=place(each.body),
-            toc=_typeset_contents(each.toc, place),
+            toc=placed(each.toc),
             name=place(each.name),
             opens=tuple(replace(one, html=place(one.html)) for one in each.opens),
             page=replace(
@@ -184,24 +192,10 @@ def typeset_pages(
     ]
 
 
-def _everything(page: Finished) -> str:
-    title = page.page.title.html if page.page.title else ""
-    opened = "".join(each.html for each in page.opens)
-    headings = "".join(heading.html for heading in page.page.headings)
-    return title + page.body + headings + opened + page.name
-
-
 def macros_of(project: Project) -> Mapping[str, str]:
     """Return the macros that formulas of a book may use."""
-    settings = project.metadata.get("mlsim-book")
-    return settings.get("macros", {}) if isinstance(settings, Mapping) else {}
-
-
-def _typeset_contents(items: list[Contents], place: Callable[[str], str]) -> list[Contents]:
-    return [
-        replace(each, html=place(each.html), items=_typeset_contents(each.items, place))
-        for each in items
-    ]
+    macros: Mapping[str, str] = book_settings(project.metadata).get("macros", {})
+    return macros
 
 
 Progress = Callable[[str], None]
@@ -270,7 +264,12 @@ def write_site(
     )  # fmt: skip
     for each in finished:
         href = each.page.page.chapter.href
-        body, cards = _with_cards(each, out)
+        body, cards = each.body, "".join(one.html for one in each.opens)
+        if each.opens:  # what its numbers open to
+            script = cards_script(each.opens)
+            path, place = cards_place(href, script)
+            _write_text(out / path, script)
+            body += place
         html = memo.get(("page", href), site.page, each.page, body, each.toc, beside=site)
         _write_text(out / href, html)
         if silenced := memo.get(("refused", href), site.refused, html + cards, beside=site):
@@ -295,16 +294,6 @@ def write_site(
         write_figures(out, name, project.title, bodies, address=address, time=zip_time())
     keep.prune()
     progress(step_line("wrote", len(finished), started))
-
-
-def _with_cards(page: Finished, out: Path) -> tuple[str, str]:
-    """Write what a page's numbers open to; return the page's body that names it, and it."""
-    if not page.opens:
-        return page.body, ""
-    script = cards_script(page.opens)
-    path, place = cards_place(page.page.page.chapter.href, script)
-    _write_text(out / path, script)
-    return page.body + place, "".join(each.html for each in page.opens)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -198,12 +198,8 @@ def words(text: str) -> list[str]:
         word
         for chunk in spaced.split()
         for run in _RUN.finditer(chunk)
-        for word in (_pairs(run.group()) if run[1] else (run.group(),))
+        for word in ([run[1][at : at + 2] for at in range(len(run[1]))] if run[1] else [run[0]])
     ]
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[at : at + 2] for at in range(len(run))]
 
 
 SEARCH = f"{LIBS}/search"

@@ -71,8 +71,10 @@ def hold(
                 f"{_holder(target)} has been building {target} for more than {wait:g} s",
                 hint="Wait for it or stop it, or build elsewhere with --output-dir.",
             ) from None
+    who = {"process": os.getpid(), "host": platform.node(), "since": time.time()}
     try:
-        _sign(target)
+        with suppress(OSError):  # a full disk is reported where it matters, not here
+            lock_path(target).write_text(json.dumps(who), encoding="utf-8")
         yield
     finally:
         with suppress(OSError):  # while it is held: who opened it meanwhile sees that it is gone
@@ -88,13 +90,6 @@ def take_turns(target: Path, progress: Callable[[str], None]) -> Iterator[None]:
             yield
     else:
         yield
-
-
-def _sign(target: Path) -> None:
-    """Write who holds the lock; a full disk is reported where it matters, not here."""
-    who = {"process": os.getpid(), "host": platform.node(), "since": time.time()}
-    with suppress(OSError):
-        lock_path(target).write_text(json.dumps(who), encoding="utf-8")
 
 
 def _holder(target: Path) -> str:
@@ -228,26 +223,14 @@ def disk_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _told(error, target) from error
-
-
-def _told(error: OSError, target: Path) -> DiskError:
-    """Return an error that says what was refused, where, and what to do."""
-    why, path = _reason(error)
-    kept = "The site that was there is as it was."
-    if error.errno in _FULL or os.strerror(errno.ENOSPC) in why:
-        hint = f"Free some space and build again. {kept}"
-    elif error.errno in _REFUSED:
-        hint = f"Make that folder writable, or name another with --output-dir. {kept}"
-    else:
-        hint = kept
-    return DiskError(f"{why}: {path or target}", hint=hint)
-
-
-def _reason(error: OSError) -> tuple[str, str | None]:
-    """Return why a call was refused, and on which path, if known."""
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
-        _, path, why = error.args[0][0]  # of many files, copied together
-        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(why)), str(path)
-    path = error.filename2 or error.filename
-    return error.strerror or str(error), None if path is None else os.fsdecode(path)
+        path = error.filename2 or error.filename
+        why, place = error.strerror or str(error), os.fsdecode(path) if path else str(target)
+        if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+            _, place, said = error.args[0][0]  # of many files, copied together
+            why = re.sub(r"^\[Errno \d+\] |: '.*", "", str(said))
+        hint = "The site that was there is as it was."
+        if error.errno in _FULL or os.strerror(errno.ENOSPC) in why:
+            hint = f"Free some space and build again. {hint}"
+        elif error.errno in _REFUSED:
+            hint = f"Make that folder writable, or name another with --output-dir. {hint}"
+        raise DiskError(f"{why}: {place}", hint=hint) from error

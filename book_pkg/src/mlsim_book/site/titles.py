@@ -187,15 +187,12 @@ def _rendered(texts: Sequence[str]) -> list[str]:
     lines = [_INLINE + " ".join(text.split()) for text in texts]
     html = _NOTES.sub("", run_pandoc(_ARGUMENTS, f"\n\n`{_MARK}`{{=html}}\n\n".join(lines))[0])
     pieces = [each.strip() for each in _BETWEEN.split(html)]
-    if len(pieces) == len(texts) and all(map(_is_line, pieces)):
+    lines_alone = all(re.fullmatch(r"<p>(?:(?!<p>).)*</p>", each, re.DOTALL) for each in pieces)
+    if len(pieces) == len(texts) and lines_alone:
         return [bare(each[len("<p>") : -len("</p>")]) for each in pieces]
     if len(texts) == 1:
         return [htmllib.escape(texts[0], quote=False)]
     return [_rendered([text])[0] for text in texts]
-
-
-def _is_line(html: str) -> bool:
-    return html.startswith("<p>") and html.endswith("</p>") and html.count("<p>") == 1
 
 
 _UNKNOWN = Titles()

@@ -178,20 +178,18 @@ class Walls:
             Files and folders that stay out of sight. They need to be named only where they
             lie inside the interpreter's environment, or where there are no walls.
         """
+        bounds = _limits(limits)
+        if self.kind == "bubblewrap":
+            # set inside: in a namespace of its own, a submission's processes are counted alone
+            bounds["RLIMIT_NPROC"] = limits.processes + _others()
         run = {TRUST: self._bare, "bubblewrap": self._bubble}.get(self.kind, self._contained)
         trusted = self.kind == TRUST
         whole = {
             "answers": {}, "skip": [], "cell_seconds": limits.cell_seconds, "look_around": False,
             "close_network": trusted, "hidden": list(hidden) if trusted else [],
-            "files": dict(self.files), "limits": self._limits_inside(limits), **task,
+            "files": dict(self.files), "limits": bounds, **task,
         }  # fmt: skip
         return run(json.dumps(whole).encode() + b"\n" + notebook, limits, seconds, hidden)
-
-    def _limits_inside(self, limits: Limits) -> dict[str, int]:
-        if self.kind != "bubblewrap":
-            return _limits(limits)
-        # set inside: in a namespace of its own, a submission's processes are counted alone
-        return {**_limits(limits), "RLIMIT_NPROC": limits.processes + _others()}
 
     def _bubble(self, task: bytes, limits: Limits, seconds: float, hidden: Sequence[str]) -> Heard:
         inside = environment()
