@@ -14,7 +14,7 @@ assert str(printed["profile"]) == str(profile)
 
 # The figure's alternative text names every box, in order.
 said = Path("how_it_works.qmd").read_text("utf-8")
-drawn = re.findall(r"\w+/[\w/]+\.py", re.search(r'fig-alt: "(Nine boxes .*)"', said)[1])
+drawn = re.findall(r"\w+/[\w/]+\.(?:py|lua)", re.search(r'fig-alt: "(Ten boxes .*)"', said)[1])
 assert drawn == [path for _, path, _, _ in CALL]
 
 # Seven floors, and the five layers among them from the fifth down to the first.
