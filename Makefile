@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 # Mutants: `make mutants ROOM=solvers/plan N=40 SEED=3`; each room is a folder or a module.
-ROOM ?= equations hardware systems solvers engine profiling workloads zoo values measured cli \
+ROOM ?= equations hardware systems solvers engine profiling workloads zoo values measured cli live \
   mlsim_exercises mlsim_book/read mlsim_book/run mlsim_book/render mlsim_book/check mlsim_grading
 N ?= 20
 SEED ?= 1

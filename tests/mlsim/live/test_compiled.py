@@ -180,11 +180,12 @@ def drawn(compiled: Compiled, count: int) -> Points:
             each.name: inside(each, of, whole=each.name in compiled.whole)
             for each in compiled.handles
         }
-        chance, moved = of.random(), of.choice(compiled.handles)
-        if chance < 0.03:
-            handles[moved.name] += 0.5
-        elif chance < 0.05:
-            handles[moved.name] = of.choice([moved.low * 0.99, moved.high * 1.01])
+        for moved in of.sample(compiled.handles, min(2, len(compiled.handles))):
+            chance = of.random()
+            if chance < 0.03:
+                handles[moved.name] += 0.5
+            elif chance < 0.05:
+                handles[moved.name] = of.choice([moved.low * 0.99, moved.high * 1.01])
         picked = {each.name: of.choice(list(each.options)) for each in compiled.choices}
         found.append((handles, picked))
     return found

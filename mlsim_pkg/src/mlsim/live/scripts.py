@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -28,8 +28,11 @@ const ready=new WeakMap();
 const constants=(choices,data)=>{
 if(!ready.has(data))ready.set(data,new Map());
 const of=ready.get(data),key=data.choices.map(name=>choices[name]).join("|");
-if(!of.has(key))of.set(key,each(Object.assign({},...data.tables.map(t=>
-t.rows[t.by.map(name=>choices[name]).join("|")]))));
+if(!of.has(key)){const c={};
+for(const t of data.tables)
+(t.rows[t.by.map(name=>choices[name]).join("|")]??[]).forEach((x,i)=>{
+c[t.names[i]]=value(i<t.numbers?x:data.pool[x]);});
+of.set(key,c);}
 return of.get(key);};
 export const operators=(choices,data)=>constants(choices,data).operators;
 export const answer=(handles,choices,data)=>{
@@ -70,36 +73,61 @@ def script_of(
     written = "".join(f"{each}\n" for each in functions.values())
     halving = _LONGEST if any("=longest(" in each for each in texts) else ""
     script = f"{helpers(used)}{halving}{written}const plans=[{','.join(texts)}];\n{_MODULE}"
-    return script, {"choices": list(choices), "tables": _tables(choices, rows)}
+    return script, {"choices": list(choices), **_tables(choices, rows)}
 
 
 def _tables(
     choices: Sequence[str], rows: Mapping[tuple[str, ...], Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+) -> dict[str, Any]:
     """Return constants in tables, each by as few choices as decide its constants.
 
-    >>> rows = {("a", "x"): {"n": 1, "m": 3}, ("b", "x"): {"n": 2, "m": 3}}
-    >>> for table in _tables(["one", "two"], rows):
-    ...     print(table)
-    {'by': [], 'rows': {'': {'m': 3}}}
-    {'by': ['one'], 'rows': {'a': {'n': 1}, 'b': {'n': 2}}}
+    Rows hold numbers, and then places in a pool of what is no number: columns of operators are
+    often the same in many rows.
+
+    >>> rows = {("a", "x"): {"n": 1, "m": [3, 4]}, ("b", "x"): {"n": 2, "m": [3, 4]}}
+    >>> made = _tables(["one", "two"], rows)
+    >>> made["tables"][0]
+    {'by': [], 'names': ['m'], 'numbers': 0, 'rows': {'': [0]}}
+    >>> made["tables"][1]
+    {'by': ['one'], 'names': ['n'], 'numbers': 1, 'rows': {'a': [1], 'b': [2]}}
+    >>> made["pool"]
+    [[3, 4]]
     """
     left = dict.fromkeys(name for row in rows.values() for name in row)
-    found = []
-    places = [
-        each for size in range(len(choices) + 1) for each in combinations(range(len(choices)), size)
-    ]
-    for by in places:
-        table: dict[str, dict[str, Any]] = {}
-        for name in list(left):
-            column = _column(name, by, rows)
-            if column is not None:
-                del left[name]
-                for key, value in column.items():
-                    table.setdefault("|".join(key), {})[name] = value
-        if table:
-            found.append({"by": [choices[place] for place in by], "rows": table})
-    return found
+    pool: dict[str, int] = {}
+    tables = []
+    for size in range(len(choices) + 1):
+        for by in combinations(range(len(choices)), size):
+            found = {name: _column(name, by, rows) for name in left}
+            decided = {name: column for name, column in found.items() if column is not None}
+            left = {name: None for name in left if name not in decided}
+            # Those that the same rows have stand together: other plans have other constants.
+            for keys in dict.fromkeys(tuple(column) for column in decided.values()):
+                several = {n: column for n, column in decided.items() if tuple(column) == keys}
+                called = [choices[place] for place in by]
+                tables.append(_table(called, several, pool))
+    return {"tables": tables, "pool": [json.loads(text) for text in pool]}
+
+
+def _table(
+    by: list[str], columns: Mapping[str, Mapping[tuple[str, ...], Any]], pool: dict[str, int]
+) -> dict[str, Any]:
+    plain = [name for name, column in columns.items() if all(map(_plain, column.values()))]
+    names = [*plain, *(name for name in columns if name not in plain)]
+    rows = {
+        "|".join(key): [
+            columns[name][key]
+            if name in plain
+            else pool.setdefault(json.dumps(columns[name][key]), len(pool))
+            for name in names
+        ]
+        for key in next(iter(columns.values()))
+    }
+    return {"by": by, "names": names, "numbers": len(plain), "rows": rows}
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (int, float))
 
 
 def _column(
@@ -149,7 +177,7 @@ class _Body:
     ) -> str:
         """Return its source."""
         program = self.program
-        lines = [_checked(each, each.name in whole) for each in handles]
+        lines = [*_checked(handles, whole)]
         lines += [
             f"const {each.name}=h.{each.name}"
             f"{'' if units[each.name] == 1 else f'*{number(units[each.name])}'};"
@@ -236,13 +264,18 @@ def _named(part: str) -> str:
     return f"part_{part.replace('.', '_')}"
 
 
-def _checked(handle: Handle, whole: bool) -> str:
-    name, low, high = handle.name, number(handle.low), number(handle.high)
-    refused = f'refusal:"out_of_range",handle:"{name}"'
-    text = f"if(!(h.{name}>={low}&&h.{name}<={high}))return {{{refused}}};"
-    if whole:
-        text += f'if(h.{name}%1)return {{refusal:"not_whole",handle:"{name}"}};'
-    if whole and handle.stepped:
-        off = f"(h.{name}-{low})%{number(handle.step or 1)}"
-        text += f'if({off})return {{refusal:"between_steps",handle:"{name}"}};'
-    return text
+def _checked(handles: Sequence[Handle], whole: frozenset[str]) -> Iterator[str]:
+    """Yield the lines that refuse values of handles, in the order of `Compiled.ask`."""
+    for each in handles:
+        name, low, high = f"h.{each.name}", number(each.low), number(each.high)
+        yield _refusing(f"!({name}>={low}&&{name}<={high})", "out_of_range", each)
+        if each.name in whole and each.stepped:
+            off = f"({name}-{low})%{number(each.step or 1)}"
+            yield _refusing(f"{name}%1===0&&{off}", "between_steps", each)
+    for each in sorted(handles, key=lambda handle: handle.name):
+        if each.name in whole:
+            yield _refusing(f"h.{each.name}%1", "not_whole", each)
+
+
+def _refusing(condition: str, code: str, handle: Handle) -> str:
+    return f'if({condition})return {{refusal:"{code}",handle:"{handle.name}"}};'
