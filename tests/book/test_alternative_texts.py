@@ -102,11 +102,20 @@ def slope(d: Data) -> float:
     return float((rate.iloc[-1] - rate.iloc[0]) / (time.iloc[-1] - time.iloc[0]))
 
 
-def tail(d: Data, panel: int) -> pd.Series:
-    rows = d[d["Panel"] == panel]
-    names = ("one of a hundred", "simulated, mean")
-    high, mean = (rows[rows["Series"] == each].iloc[:, 3:].sum(axis=1).to_numpy() for each in names)
-    return pd.Series(high / mean)
+def lines(d: Data) -> list[pd.Series]:
+    """Return the columns of all panels, each without those of the others."""
+    return [d[name].dropna() for name in d.columns[2:]]
+
+
+def slowest(d: Data) -> pd.Series:
+    """Return the slowest one of a hundred over the others: 18 of the left panel, 18 of the right."""
+    found = lines(d)
+    over = [
+        high.reset_index(drop=True) / each.reset_index(drop=True)
+        for high, others in ((found[2], found[:2]), (found[5], found[3:5]))
+        for each in others
+    ]
+    return pd.Series([part for at in (0, 2) for part in [*over[at], *over[at + 1]]])
 
 
 def line(d: Data) -> pd.Series:
@@ -143,20 +152,20 @@ def bits(d: Data, count: int) -> list[str]:
     return list(d["Format"][d[["sign", "exponent", "mantissa"]].sum(axis=1) == count])
 
 
-def at_cycle(d: Data, cycle: int) -> list[list[str]]:
-    """Return the words of the cells of a systolic array in a cycle, row by row."""
-    return d[d["Cycle"] == cycle].filter(like="Column").fillna("").to_numpy().tolist()
+def in_panel(d: Data, name: str) -> list[list[str]]:
+    """Return the words of the cells of a systolic array in a panel, row by row."""
+    rows = d[d["Panel"].str.startswith(name)]
+    return rows.filter(like="Column").fillna("").to_numpy().tolist()
 
 
-def blue(d: Data, cycle: int) -> list[tuple[int, int]]:
-    """Return row and column of the cells that compute in a cycle."""
-    cells = at_cycle(d, cycle)
+def blue(d: Data, name: str) -> list[tuple[int, int]]:
+    """Return row and column of the cells that compute in a panel."""
+    cells = in_panel(d, name)
     return [(i + 1, j + 1) for i in range(3) for j in range(3) if " " in cells[i][j]]
 
 
-def grid(letter: str, *, across: bool = False) -> list[list[str]]:
-    return [[f"{letter}{j}{i}" if across else f"{letter}{i}{j}" for j in (1, 2, 3)]
-            for i in (1, 2, 3)]  # fmt: skip
+def grid(letter: str) -> list[list[str]]:
+    return [[f"{letter}{i}{j}" for j in (1, 2, 3)] for i in (1, 2, 3)]
 
 
 def yearly(d: Data, name: str, first: int, last: int) -> float:

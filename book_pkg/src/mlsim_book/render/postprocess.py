@@ -22,7 +22,9 @@ from urllib.parse import unquote, urlsplit
 from mlsim_book.caches import TextCache
 from mlsim_book.model import ExecutedPage
 from mlsim_book.read.lines import Reporter
+from mlsim_book.render import live_figures
 from mlsim_book.run.figures import SUFFIX, dressed
+from mlsim_book.run.outputs import LIVE
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<[!?][^>]*>"
@@ -355,7 +357,9 @@ def _image(attributes: str, page: ExecutedPage, links: Links) -> str:
     def address(other: str) -> str:
         return htmllib.escape(posixpath.relpath(other, here or "."))
 
-    return dressed(name, attributes, links.made, address) or f"<img{attributes}>"
+    shown = dressed(name, attributes, links.made, address) or f"<img{attributes}>"
+    moved = links.made.get(posixpath.splitext(name)[0] + LIVE)
+    return shown if moved is None else live_figures.place(shown, moved)
 
 
 def _tables(html: str) -> str:

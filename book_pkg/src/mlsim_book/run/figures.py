@@ -283,6 +283,7 @@ def publish(shell: Any) -> None:
         format_type = Unicode(MIME)
 
         def __call__(self, shown: Any) -> str | None:
+            shown = getattr(shown, "still", shown)  # of a figure that moves
             classes = [(each.__module__, each.__name__) for each in type(shown).__mro__]
             return _of_figure(shown) if ("matplotlib.figure", "Figure") in classes else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from mlsim_book.run.figures import DARK, MIME, SUFFIX, dark
 from mlsim_book.run.repair import mend, repaired
 from mlsim_book.run.results import Output
 
+# What moves a figure, kept beside it: see `render/live_figures.py`.
+SCRIPT, LIVE = "application/vnd.mlsim-book.script+json", ".live.json"
 _IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg"}
 _ORDER = ("application/javascript", "text/html", "text/markdown", *_IMAGES, "text/plain")
 _ECHO = re.compile(r"^[<(\[].*[>)\]]$")
@@ -126,6 +129,8 @@ def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, 
     if mime in _IMAGES:
         if figure.with_data and (rows := output["data"].get(MIME)):
             files[f"{figure.path}{SUFFIX}"] = str(rows).encode()
+        if script := output["data"].get(SCRIPT):
+            files[f"{figure.path}{LIVE}"] = json.dumps(script, ensure_ascii=False).encode()
         return _image(mime, data, figure, files)
     if mime == "text/markdown":
         text = str(data).rstrip("\n") + "\n"

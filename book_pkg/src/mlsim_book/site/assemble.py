@@ -31,7 +31,7 @@ from mlsim_book.paper.formats import (
 from mlsim_book.paper.zips import with_numbers, write_figures, write_zip
 from mlsim_book.read.lines import Reporter
 from mlsim_book.read.yamlfile import book_settings
-from mlsim_book.render import to_html
+from mlsim_book.render import live_figures, to_html
 from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.citations import (
     Citations,
@@ -46,8 +46,9 @@ from mlsim_book.render.margins import place_margins
 from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
+from mlsim_book.run.outputs import LIVE
 from mlsim_book.site.search import search_page, write_search
-from mlsim_book.site.shared_files import cards_place, cards_script, write_shared
+from mlsim_book.site.shared_files import LIBS, cards_place, cards_script, write_shared
 from mlsim_book.site.template import (
     Offer,
     Site,
@@ -349,9 +350,14 @@ def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:
     project, links, problems = book.project, book.links, book.reporter.problems
     for page in pages:
         for name, data in page.files.items():
+            if name.endswith(LIVE):  # its data stand on the page
+                continue
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
+        for bundle in live_figures.bundles(page.files):
+            for script, text in live_figures.read_scripts(bundle).items():
+                _write_text(out / LIBS / "live" / f"{script}.js", text)
         for css in as_list(html_options(project, page).get("css")):
             links.files.add(str(css))
     settings = project.metadata.get("project") or {}

@@ -198,6 +198,8 @@ class Shared:
     # What only a page with exercises loads.
     exercises_stylesheet: str = ""
     exercises_script: str = ""
+    # What starts the figures of a page that move.
+    live_script: str = ""
 
 
 def write_shared(assets: Assets, out: Path, favicon: Path = FOLDER / "icon.svg") -> Shared:
@@ -232,6 +234,7 @@ def write_shared(assets: Assets, out: Path, favicon: Path = FOLDER / "icon.svg")
         write("tables", _read(FOLDER / "tables.js"), "js"),
         write("exercises", exercises_styles(), "css"),
         write("exercises", exercises_script(), "js"),
+        write("live", _read(FOLDER / "live.js"), "js"),
     )
     shutil.copy(favicon, libs / names.favicon)
     return names

@@ -46,6 +46,7 @@ from mlsim_book.paper.zips import pack
 from mlsim_book.read.labels import chapter_number, words_of
 from mlsim_book.read.yamlfile import book_package, book_settings, web_address
 from mlsim_book.render.assets import Assets
+from mlsim_book.render.live_figures import names_on
 from mlsim_book.render.notebooks import (
     FOLDER as NOTEBOOKS,
     has_address,
@@ -308,6 +309,8 @@ class Site:
             "favicon": self.shared.favicon,
             "tables": self.shared if _TABLES.search(body) else None,
             "exercises": self.shared if has_exercises(body) else None,
+            "live": [f"live/{each}.js" for each in names_on(body)],
+            "live_script": self.shared.live_script,
             "guesses": base + self.guesses if self.guesses else "",
             "early_script": _early_script(),
             "policy": self.policy,

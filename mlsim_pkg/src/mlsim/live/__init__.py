@@ -1,9 +1,20 @@
-"""Questions and figures that a reader moves where scripts run."""
+"""Questions and figures that a reader moves where scripts run; elsewhere figures stand still."""
 
 from __future__ import annotations
 
 from mlsim.live.compiled import Compiled, compiled
+from mlsim.live.figure import Figure, figure
 from mlsim.live.formulas import formula
 from mlsim.live.handles import Choice, Handle
+from mlsim.live.knee import knee
 
-__all__ = ["Choice", "Compiled", "Handle", "compiled", "formula"]
+__all__ = [
+    "Choice",
+    "Compiled",
+    "Figure",
+    "Handle",
+    "compiled",
+    "figure",
+    "formula",
+    "knee",
+]

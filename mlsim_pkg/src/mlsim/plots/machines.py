@@ -328,40 +328,46 @@ _LETTERS = {"weights": "wx ", "inputs": "xw ", "outputs": "yxw"}
 _BUSY, _STILL, _EMPTY = "#56B4E9", "#DDDDDD", "#FFFFFF"
 
 
-def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
+def plot_systolic(*runs: SystolicRun, cycles: Sequence[int]) -> Figure:
     """Draw the cells of a systolic array in some of its cycles, a panel for each.
 
     A cell names what rests in it above, and what passes through it below. It is blue while
-    it multiplies, gray while something rests in it, and else white.
+    it multiplies, gray while something rests in it, and else white. Of several runs the same
+    cycles are drawn, and panels name what rests.
 
     Raises
     ------
     InvalidValueError
-        If the run kept no trace, or has no such cycle.
+        If a run kept no trace, or has no such cycle.
 
     >>> from mlsim.hardware.systolic import multiply
     >>> run = multiply([[1, 2]], [[3], [4]], rows=2, columns=1, trace=True)
     >>> len(plot_systolic(run, cycles=[2, 3]).axes)
     2
     """
-    if not run.trace:
-        raise InvalidValueError("this run kept no cycles to draw: ask `multiply` with trace=True.")
-    for number in cycles:
+    drawn = [(run, number) for run in runs for number in cycles]
+    for run, number in drawn:
+        if not run.trace:
+            raise InvalidValueError(
+                "this run kept no cycles to draw: ask `multiply` with trace=True."
+            )
         if not 1 <= number <= len(run.trace):
             raise InvalidValueError(
                 f"cycle {number} is none of this run: it has cycles 1 to {len(run.trace)}."
             )
-    across = min(2, len(cycles))  # a phone shows two side by side
-    down = -(-len(cycles) // across)
+    across = min(2, len(drawn))  # a phone shows two side by side
+    down = -(-len(drawn) // across)
     figure, axes = panels(down, across, 3.6, 1.95 * down)
     for ax in axes.flat:
         ax.axis("off")
-    for ax, number in zip(axes.flat, cycles, strict=False):
+    for ax, (run, number) in zip(axes.flat, drawn, strict=False):
         cycle = run.trace[number - 1]
-        ax.set_title(f"{number}: {cycle.phase}", fontsize=9)
+        who = f"{run.dataflow}, " if len(runs) > 1 else ""
+        ax.set_title(f"{who}{number}: {cycle.phase}", fontsize=9)
         for row, cells in enumerate(cycle.cells):
             for column, cell in enumerate(cells):
-                _draw_cell(ax, (column, -row), cell, run.dataflow, f"{number}-{row}-{column}")
+                gid = f"{run.dataflow}-{number}-{row}-{column}"
+                _draw_cell(ax, (column, -row), cell, run.dataflow, gid)
         ax.set(xlim=(-0.55, run.columns - 0.45), ylim=(-run.rows + 0.45, 0.55), aspect="equal")
         rows: list[Row] = []
         for row, cells in enumerate(cycle.cells, 1):

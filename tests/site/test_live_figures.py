@@ -1,0 +1,244 @@
+"""Figures that move, as a reader uses them: by key, by finger, by address, and not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe import NEXT_FRAME, axe_script
+from exercise_book import PHONE, WIDE
+from kept import script
+
+AXE = script("axe_violations.js")
+FOCUS = "document.activeElement"
+
+
+@pytest.fixture
+def visit_moving(visit: Any, small_url: Callable[[str], str]) -> Any:
+    """Open a page of the book with figures that move; nothing on it may complain."""
+
+    def opened(path: str, **options: Any) -> Any:
+        options = {"reduced_motion": "reduce", **options}
+        return visit(f"{small_url('moving')}/{path}", **options)
+
+    return opened
+
+
+def tab_to(page: Any, name: str) -> None:
+    """Press Tab until what has the name, or begins with it, has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        label = page.evaluate(
+            f"{FOCUS}.getAttribute('aria-label') || {FOCUS}.labels?.[0]?.innerText || {FOCUS}.innerText"
+        )
+        if str(label).strip().startswith(name):
+            return
+    raise AssertionError(f"no Tab leads to {name!r}")
+
+
+def summary(page: Any) -> str:
+    return str(page.locator(".live-summary").inner_text())
+
+
+def violations(page: Any) -> list[str]:
+    """Return what axe-core finds on a page, wide and light and on a phone in the dark."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe_script())
+    found = []
+    for scheme, size in (("light", WIDE), ("dark", PHONE)):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
+        page.evaluate(NEXT_FRAME)
+        found += [f"{scheme}: {each}" for each in page.evaluate(AXE)]
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found.append(f"wider than {size['width']} px")
+    return found
+
+
+def test_the_builder_starts_what_a_figure_brings_over_the_still_one(visit_moving: Any) -> None:
+    page = visit_moving("index.html")
+    assert page.locator(".live-box").inner_text() == "9 cups"
+    assert not page.locator(".live-still").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator(".live-still img").first.is_visible()
+    assert not page.locator(".live-box").is_visible()
+    assert visit_moving("again.html").locator(".live-box").all_inner_texts() == ["3 cups"] * 2
+
+
+def test_without_scripts_the_still_figure_stands(visit_moving: Any) -> None:
+    page = visit_moving("arrays.html", java_script_enabled=False)
+    assert page.locator(".live-still img").first.is_visible()
+    assert page.locator(".scrub").inner_text() == "3"
+    assert not page.locator(".live-box").count()
+
+
+def test_what_fails_leaves_the_still_figure(visit: Any, small_url: Callable[[str], str]) -> None:
+    page = visit(f"{small_url('moving')}/index.html", no_scripts="**/live/kettle-*.js")
+    assert page.locator(".live-still img").first.is_visible()
+
+
+def test_the_array_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
+    asked: list[str] = []
+    page = visit_moving("arrays.html")
+    page.on("request", lambda request: asked.append(request.url))
+    assert summary(page).startswith("Cycle 3 of 6, numbers stream through: 1 of 4 cells multiply.")
+    number = page.locator(".scrub")
+    tab_to(page, "Vectors")
+    assert number.get_attribute("role") == "spinbutton"
+    assert number.inner_text() == "2"  # the figure's own start, whatever was written
+    page.keyboard.press("ArrowUp")
+    assert number.inner_text() == "3"
+    page.keyboard.type("12")
+    page.keyboard.press("Enter")
+    assert (number.inner_text(), number.get_attribute("aria-valuenow")) == ("12", "12")
+    # 2 to load, 12 + 2 + 2 - 2 to stream; 12 x 4 of 16 x 4 cells' cycles
+    assert "Cycle 3 of 16" in summary(page)
+    assert "busy 75 %" in summary(page)
+    tab_to(page, "Weights")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("radio", name="Outputs").is_checked()
+    assert "3 of 4 cells" in summary(page) or "4 of 4 cells" in summary(page)
+    tab_to(page, "Cycle")
+    page.keyboard.press("End")
+    assert "Cycle 16 of 16, the finished sums shift out at the bottom" in summary(page)
+    page.locator(".live-status", has_text="Cycle 16").wait_for(state="attached")
+    tab_to(page, "Previous cycle")
+    page.keyboard.press("Enter")
+    assert "Cycle 15 of 16" in summary(page)
+    tab_to(page, "Reset")
+    page.keyboard.press("Enter")
+    assert "Cycle 3 of 6" in summary(page)
+    assert number.inner_text() == "2"
+    assert [each for each in asked if not each.endswith("icon.svg")] == []  # all is there
+
+
+def test_it_plays_to_the_end_and_stops(visit_moving: Any) -> None:
+    page = visit_moving("arrays.html")
+    page.clock.install()
+    play = page.get_by_role("button", name="Play")
+    play.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("button", name="Pause").evaluate(f"each => each === {FOCUS}")
+    page.clock.run_for(950)
+    assert "Cycle 4 of 6" in summary(page)
+    page.clock.run_for(5000)
+    assert "Cycle 6 of 6" in summary(page)
+    assert play.is_visible()
+
+
+def test_the_address_keeps_what_was_set_and_gives_it_back(visit_moving: Any) -> None:
+    page = visit_moving("arrays.html?q=x#sec-arrays")
+    page.get_by_role("radio", name="Inputs").check()
+    page.get_by_role("slider", name="Vectors").fill("9")
+    page.wait_for_url(re.compile(r"\?q=x&array\.vectors=9&array\.rest=inputs#sec-arrays$"))
+    other = visit_moving(page.url.rsplit("/", 1)[1])
+    assert other.get_by_role("radio", name="Inputs").is_checked()
+    assert "of 13" in summary(other)
+    assert other.locator(".scrub").inner_text() == "9"
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_url(re.compile(r"arrays\.html\?q=x#sec-arrays$"))
+    wrong = visit_moving("arrays.html?array.vectors=many&array.rest=none&array.cycle=99")
+    assert "Cycle 6 of 6" in summary(wrong)
+
+
+def test_fingers_and_pointers_drag(visit_moving: Any) -> None:
+    page = visit_moving("arrays.html", viewport=PHONE, has_touch=True)
+    bars = page.locator(".systolic-bars")
+    box = bars.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 5, middle)
+    page.mouse.down()
+    assert "Cycle 1 of 6" in summary(page)
+    page.mouse.move(box["x"] + box["width"] * 0.99, middle, steps=3)
+    assert "Cycle 6 of 6" in summary(page)
+    page.mouse.up()
+    page.touchscreen.tap(box["x"] + box["width"] / 2 - 5, middle)
+    assert "Cycle 3 of 6" in summary(page)
+    number = page.locator(".scrub")
+    at = number.bounding_box()
+    page.mouse.move(at["x"] + 2, at["y"] + 4)
+    page.mouse.down()
+    page.mouse.move(at["x"] + 62, at["y"] + 4, steps=4)
+    page.mouse.up()
+    assert int(number.inner_text()) == pytest.approx(2 + 23 * 60 / 240, abs=1)
+
+
+def test_only_the_sites_own_files_are_requested(
+    visit: Any, small_url: Callable[[str], str]
+) -> None:
+    page = visit("about:blank")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{small_url('moving')}/arrays.html")
+    page.get_by_role("slider", name="Cycle").press("ArrowRight")
+    assert all(each.startswith((small_url("moving"), "data:")) for each in asked)
+    live = [each for each in asked if "/live" in each]
+    assert len(live) == 6
+
+
+@pytest.mark.slow
+def test_no_state_of_the_array_has_a_violation(visit_moving: Any) -> None:
+    page = visit_moving("arrays.html", bypass_csp=True)
+    found = violations(page)
+    for name in ("Outputs", "Inputs"):
+        page.get_by_role("radio", name=name).check()
+        page.get_by_role("slider", name="Vectors").fill("24")
+        found += violations(page)
+    assert found == []
+
+
+def test_the_knee_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
+    page = visit_moving("knees.html")
+    row = page.locator(".knee-table tbody tr")
+    assert summary(page).startswith("10 requests per second on 1 copy: ")
+    slow, first = summary(page), row.nth(2).inner_text()
+    number = page.locator(".scrub")
+    tab_to(page, "Arrivals")
+    assert number.inner_text() == "10 requests/s"
+    page.keyboard.type("30.2")
+    page.keyboard.press("Enter")
+    assert number.inner_text() == "30 requests/s"
+    assert row.nth(2).inner_text() != first
+    tab_to(page, "All equal")
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("radio", name="As people write").is_checked()
+    tab_to(page, "Copies")
+    page.keyboard.press("ArrowRight")
+    assert "30 requests per second on 2 copies: " in summary(page)
+    one, two = (int(re.search(r"(\d+) % of the load", each)[1]) for each in (slow, summary(page)))
+    assert two == pytest.approx(1.5 * one, abs=2)
+    page.keyboard.press("ArrowLeft")
+    tab_to(page, "Arrivals")
+    page.keyboard.press("End")
+    assert "The queue grows without end" in summary(page)
+    assert row.all_inner_texts() == [each for each in row.all_inner_texts() if "–" in each]
+    page.wait_for_url(re.compile(r"\?knee\.rate=\d+&knee\.lengths=As\+people\+write$"))
+    other = visit_moving(page.url.rsplit("/", 1)[1])
+    assert summary(other) == summary(page)
+    tab_to(page, "Reset")
+    page.keyboard.press("Enter")
+    assert summary(page) == slow
+    page.wait_for_url(re.compile(r"knees\.html$"))
+
+
+def test_the_rate_of_a_knee_is_dragged_in_its_picture(visit_moving: Any) -> None:
+    page = visit_moving("knees.html", viewport=PHONE, has_touch=True)
+    box = page.locator(".live-picture > svg").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 90)
+    page.mouse.down()
+    low = summary(page)
+    page.mouse.move(box["x"] + 120, box["y"] + 90, steps=3)
+    page.mouse.up()
+    assert float(summary(page).split()[0]) > float(low.split()[0])
+
+
+@pytest.mark.slow
+def test_no_state_of_the_knee_has_a_violation(visit_moving: Any) -> None:
+    page = visit_moving("knees.html", bypass_csp=True)
+    found = violations(page)
+    page.get_by_role("slider", name="Arrivals").press("End")
+    assert found + violations(page) == []
