@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from mlsim_book.render.assets import find_node
+
 # Inputs that a plain run tries of each question, and those that `make judge` tries.
 FEW, MANY = 200, 10_000
 TRIED = MANY if os.environ.get("MLSIM_JUDGE") else FEW
@@ -37,7 +39,7 @@ def ask_node(source: str, asked: Sequence[tuple[str, Sequence[Any]]], folder: Pa
     script = _ASKING.format(module=json.dumps("./module.mjs"))
     (folder / "asking.mjs").write_text(script, encoding="utf-8")
     done = subprocess.run(
-        ["node", "asking.mjs"],
+        [find_node(), "asking.mjs"],
         cwd=folder,
         input=json.dumps(asked),
         capture_output=True,
