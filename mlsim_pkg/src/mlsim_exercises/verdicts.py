@@ -222,7 +222,7 @@ def _read_number(exercise: Exercise, given: Any) -> list[float] | Verdict:
     """Return what an answer may mean in the exercise's unit, or what is wrong with it."""
     wanted = wanted_as(exercise.unit)
     if isinstance(given, str):
-        return _read_text(exercise, given, wanted)
+        return read_number(given, exercise.unit)
     if isinstance(given, bool | complex | bytes):
         return Verdict("no answer", f"{given!r} is no number: the answer is {wanted}.")
     try:
@@ -232,8 +232,13 @@ def _read_number(exercise: Exercise, given: Any) -> list[float] | Verdict:
     return [value] if is_quantity(given) else _readings(value, exercise.unit)
 
 
-def _read_text(exercise: Exercise, given: str, wanted: str) -> list[float] | Verdict:
-    """Return what a number written as a text may mean, or what is wrong with it."""
+def read_number(given: str, unit: str) -> list[float] | Verdict:
+    """Return what a number written as a text may mean in a unit, or what is wrong with it.
+
+    >>> read_number("1,500 µs", "ms"), read_number("0.4", "%"), read_number("2 GB", "ms").message
+    ([1.5], [0.4, 40.0], 'That is in GB: the answer is a number in ms.')
+    """
+    wanted = wanted_as(unit)
     text = re.sub(_GAP, r"\1", given.strip()[: _LONGEST + 1].replace("\u2212", "-"))
     found = re.fullmatch(_NUMBER, text) if len(text) <= _LONGEST else None
     value = _value(*found.groups()[:6]) if found else math.nan
@@ -241,8 +246,8 @@ def _read_text(exercise: Exercise, given: str, wanted: str) -> list[float] | Ver
         said = _SAYINGS["comma" if re.match("[0-9]+,[0-9]", text) else "no number"]
         return Verdict("no answer", said.format(wanted=wanted))
     if not found[7]:
-        return _readings(value, exercise.unit)
-    times = _fits(found[7], exercise.unit)
+        return _readings(value, unit)
+    times = _fits(found[7], unit)
     if times is None:
         said = _SAYINGS["other unit"].format(unit=found[7].strip(), wanted=wanted)
         return Verdict("wrong unit", said)

@@ -2,8 +2,9 @@
 
 The script and the styles of exercises on a page, which only a page with exercises loads. The
 script is made of the files `theme/guesses.js` (what is kept in the browser), `theme/verdicts.js`
-(the verdict on an answer), `theme/fields.js`, `theme/exercises.js` and `theme/calibration.js` (the
-page of all guesses). Its rules are those of `mlsim_exercises.verdicts`.
+(the verdict on an answer), `theme/fields.js`, `theme/exercises.js`, `theme/opening.js` (guesses at
+the head of a chapter) and `theme/calibration.js` (the page of all guesses). Its rules are those of
+`mlsim_exercises.verdicts`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ def exercise_files(project: Project, sources: Iterable[str]) -> list[Path]:
 
 
 FOLDER = Path(__file__).parent / "theme"
-PARTS = ("guesses", "verdicts", "fields", "exercises", "calibration")
+PARTS = ("guesses", "verdicts", "fields", "exercises", "opening", "calibration")
 
-_EXERCISES = re.compile(r'\sclass="(?:[^"]*\s)?(?:exercise checked|selfcheck|calibration)[\s"]')
+_EXERCISES = re.compile(
+    r'\sclass="(?:[^"]*\s)?(?:exercise checked|selfcheck|guess|calibration)[\s"]'
+)
 _SPARE = re.compile(r"^\s*(?://.*\n|/\*\*.*\*/\n)|^\s+", re.MULTILINE)  # remarks and indents
 _CALIBRATION = re.compile(r'\sclass="(?:[^"]*\s)?calibration[\s"]')
 

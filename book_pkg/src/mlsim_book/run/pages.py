@@ -12,6 +12,7 @@ from typing import Any
 
 from mlsim_book.caches import cache_folder
 from mlsim_book.errors import BookError, CellError, Problems, SourceError
+from mlsim_book.exercises.guesses import check_guesses
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.progress import clear, step
 from mlsim_book.read.lines import split_lines
@@ -75,6 +76,7 @@ def parse_pages(
 def _parse(project: Project, chapter: Chapter, problems: Problems) -> ParsedPage:
     document = read_document(project.root / chapter.source, root=project.root, problems=problems)
     check_written(document, problems)
+    check_guesses(document, problems)
     metadata = merge(folder_metadata(project.root, chapter.source), document.front_matter)
     return ParsedPage(chapter, document, metadata, page_defaults(merge(project.metadata, metadata)))
 

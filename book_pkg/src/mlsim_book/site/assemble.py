@@ -42,6 +42,7 @@ from mlsim_book.render.citations import (
 )
 from mlsim_book.render.crossref import Index, Words, build_index, resolve
 from mlsim_book.render.glossary import FilledPage, place_hints
+from mlsim_book.render.guesses import settle_guesses
 from mlsim_book.render.margins import place_margins
 from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
@@ -137,6 +138,7 @@ def finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         notes=options.get("reference-location") == "margin",
         references=entries(book.citations) if beside else None,
     )
+    body = settle_guesses(body, page.page, book.reporter)
     opens = tuple(replace(each, html=fill(each.html)) for each in page.opens)
     # the title, or on a front page its first heading
     firsts = (each.html for each in page.headings if each.level == 1)

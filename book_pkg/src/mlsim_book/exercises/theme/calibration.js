@@ -74,9 +74,9 @@ function scale() {
   }));
 }
 
-/** The guesses one by one, with the way to each exercise. */
+/** The guesses one by one, with the way to each question. */
 function drawTable(records) {
-  const head = ["Exercise", "Guess", "Answer", "How far"];
+  const head = ["Question", "Guess", "Answer", "How far"];
   const rows = records.map((each) => {
     const known = isKnown(each);
     const choice = each.guess === each.answer ? "right" : "wrong";
@@ -144,7 +144,7 @@ function startCalibration(box) {
     const choices = records.filter((each) => each.kind !== "number" && isKnown(each));
     const right = choices.filter((each) => each.guess === each.answer).length;
     if (topics.length) drawn.append(make("ul", { class: "guess-topics" }, ...topics.map(drawTopic)), scale());
-    else drawn.append(make("p", {}, "Check an answer, or see a solution: then this page says how far your guess was."));
+    else drawn.append(make("p", {}, "Check an answer, see a solution, or read on to where a guess is settled: then this page says how far your guess was."));
     if (choices.length) drawn.append(make("p", {}, `Choices and orders: ${right} of ${choices.length} right at the first answer.`));
     drawn.append(drawTable(records), drawTools(records, () => {
       redraw("All guesses are deleted.");

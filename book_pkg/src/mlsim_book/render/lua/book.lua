@@ -94,11 +94,11 @@ structure = {
   Image = function(image) return floats.image(image) end,
 }
 
---- `[64 cups]{.given kind="example"}`: HTML knows `kind`, but not on a span.
-local function given(span)
-  if not span.classes:includes('given') then return nil end
-  span.attributes['data-kind'] = S.take(span, 'kind')
-  return span
+--- `[64 cups]{.given kind="example"}`: HTML knows `kind`, but not on a span, nor on a guess's box.
+local function given(element)
+  if not (element.classes:includes('given') or element.classes:includes('guess')) then return nil end
+  element.attributes['data-kind'] = S.take(element, 'kind')
+  return element
 end
 
 -- ---------------------------------------------------------------- the chapter
@@ -174,7 +174,7 @@ end
 function Pandoc(doc)
   doc = doc:walk(blocks.conditional)
   doc = doc:walk({ Blocks = annotations.Blocks })
-  doc = doc:walk({ Span = given }):walk(opens.filter)
+  doc = doc:walk({ Span = given, Div = given }):walk(opens.filter)
   local title, attr = take_title(doc)
   doc = doc:walk(columns.filter)
   doc = doc:walk(structure):walk(lightbox.filter)

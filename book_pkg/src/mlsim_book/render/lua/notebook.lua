@@ -255,6 +255,14 @@ function holds_image(block)
   return found
 end
 
+--- Guesses stand in boxes of their own: what counts on is one list.
+local function goes_on(list, before)
+  if list.t ~= 'OrderedList' or not before or before.t ~= 'OrderedList' then return false end
+  local first, second = before.listAttributes, list.listAttributes
+  return first.start + #before.content == second.start and first.style == second.style
+    and first.delimiter == second.delimiter
+end
+
 function flatten(blocks, out)
   for _, block in ipairs(blocks) do
     if block.t == 'Div' then
@@ -273,6 +281,10 @@ function flatten(blocks, out)
       broken_list(block, out)
     elseif block.t == 'BlockQuote' and holds_cell(block) then
       flatten(block.content, out)
+    elseif goes_on(block, out[#out]) then
+      local items = out[#out].content
+      items:extend(block.content)
+      out[#out].content = items
     elseif block.t == 'Para' and stringify(block):match('^{{<.*>}}$') then
       -- a shortcode such as pagebreak has no meaning here
     elseif block.t ~= 'RawBlock' or block.format == 'html' then
