@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlsim import Engine
-from mlsim.solvers.serving.checks import requested, service
+from mlsim.solvers.serving.checks import configured, requested
 from mlsim.solvers.training.checks import Asked
 
 QUESTIONS = (
@@ -48,7 +48,7 @@ def test_a_run_and_a_service_have_the_defaults_of_their_doors() -> None:
     assert {name: own[name] for name in door.keys() - {"search", "check_memory"}} == {
         name: usual for name, usual in door.items() if name not in ("search", "check_memory")
     }
-    served, door = defaults(service) | defaults(requested), defaults(Engine.serve)
+    served, door = defaults(configured) | defaults(requested), defaults(Engine.serve)
     for name in ("block_tokens", "chunk_tokens", "reserve", "estimate"):
         assert served[name] == door[name]
     # What another door takes, too, it has from there, but for these.

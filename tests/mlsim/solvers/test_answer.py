@@ -17,7 +17,7 @@ from mlsim import Engine, Systems, show
 from mlsim.equations.registry import EQUATIONS
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Band, Report, shown
+from mlsim.solvers.answer import Answer, Band, Form, Report, shown
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Known, Question
 from mlsim.zoo import resolve
@@ -189,8 +189,7 @@ class Short(Answer):
     def too_large(self) -> str:
         return "a byte too much"
 
-    def _inputs(self) -> dict[str, Any]:
-        return {"asked": 6}
+    form = Form(inputs={"asked": lambda _: 6})
 
 
 def test_what_leaves_no_byte_fits_and_a_byte_too_much_does_not() -> None:

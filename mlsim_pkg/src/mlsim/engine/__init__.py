@@ -100,7 +100,8 @@ class _Question:
 # The estimate whose answers have bands.
 _CALIBRATED = "calibrated"
 # Arguments that are either True or False, of any question.
-_SWITCHES = frozenset(("check_memory", "search"))
+_SWITCHES = ("check_memory", "search")
+_PLAIN = frozenset((int, float, str, bool))
 
 
 def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,9 +112,13 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def ask(*positional: Any, **given: Any) -> Any:
         positional = tuple(map(unitless, positional))
-        given = {name: unitless(each) for name, each in given.items()}
+        # What is of a plain kind has no unit; most arguments are.
+        given = {
+            name: each if each.__class__ in _PLAIN else unitless(each)
+            for name, each in given.items()
+        }
         for name in _SWITCHES:
-            if not isinstance(given.get(name, True), bool):
+            if given.get(name, True).__class__ is not bool:
                 check(name, given[name])
         try:
             answer = function(*positional, **given)

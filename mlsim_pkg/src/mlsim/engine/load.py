@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.serve import configuration, switched
 from mlsim.errors import InvalidValueError, WrongKindError, need
@@ -14,16 +14,17 @@ from mlsim.parameters import CALIBRATED, check, validate
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.loaded import LoadedService, one_arrival
 from mlsim.solvers.serving.checks import requested
-from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
-from mlsim.systems.system import PrefillPool
 from mlsim.workloads import requests as arriving
-from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
 from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Lengths, Requests, lengths
-from mlsim.workloads.steps import Offload, Parallelism, Speculation
-from mlsim.workloads.traces import cached_tokens, read_trace
+from mlsim.workloads.steps import Offload, Speculation
 from mlsim.zoo import resolve
+
+if TYPE_CHECKING:
+    from mlsim.systems import Cluster, System
+    from mlsim.systems.system import PrefillPool
+    from mlsim.workloads.adapters import LoRA
 
 
 def load(
@@ -189,13 +190,7 @@ def load(
         served,
         where,
         (precision, weights, activations, kv_cache),
-        Parallelism(
-            tensor=tensor_parallel,
-            pipeline=pipeline_parallel,
-            data=data_parallel,
-            context=context_parallel,
-            expert=expert_parallel,
-        ),
+        (tensor_parallel, pipeline_parallel, data_parallel, context_parallel, expert_parallel),
         estimate=estimate,
         software=rule.software if software is None and estimate == CALIBRATED else software,
         expert_imbalance=expert_imbalance,
@@ -229,6 +224,8 @@ def _with_prefixes(
     if isinstance(share, str) and share == "trace":
         if trace is None:
             raise InvalidValueError("prefix_share='trace' needs a trace, which is not given.")
+        from mlsim.workloads.traces import cached_tokens
+
         found = replace(coming, prefix_tokens=cached_tokens(trace, len(coming), blocks))
         return found, found.prefix_share
     if blocks is not None:
@@ -298,6 +295,8 @@ def _requests(
 def _of_trace(
     path: Path | str, rate: float | None, count: int | None, burstiness: float, seed: int
 ) -> Requests:
+    from mlsim.workloads.traces import read_trace
+
     found = read_trace(path, most=count)
     if rate is None:
         return found

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.parameters import check
 from mlsim.precision import Precision
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.checks import configured, requested
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
-from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.steps import SIZES, Offload, Parallelism, Speculation
@@ -24,11 +21,9 @@ if TYPE_CHECKING:
     import pandas
 
     from mlsim.solvers.serving.fit import Row
+    from mlsim.systems import Cluster, System
     from mlsim.systems.system import PrefillPool
     from mlsim.workloads.adapters import LoRA
-
-
-_sizes = attrgetter(*SIZES)
 
 
 def serve(
@@ -163,13 +158,7 @@ def serve(
         resolve.transformer(model),
         resolve.cluster(hardware),
         (precision, weights, activations, kv_cache),
-        Parallelism(
-            tensor=tensor_parallel,
-            pipeline=pipeline_parallel,
-            data=data_parallel,
-            context=context_parallel,
-            expert=expert_parallel,
-        ),
+        (tensor_parallel, pipeline_parallel, data_parallel, context_parallel, expert_parallel),
         estimate=estimate,
         software=software,
         expert_imbalance=expert_imbalance,
@@ -196,8 +185,8 @@ def serve(
 def configuration(
     model: Transformer,
     hardware: Device | System | Cluster,
-    kinds: tuple[Any, Any, Any, Any],
-    parallelism: Parallelism,
+    kinds: tuple[Any, ...],
+    sizes: tuple[Any, ...],
     *,
     estimate: str,
     software: str | None,
@@ -205,17 +194,15 @@ def configuration(
 ) -> Service:
     """Return what all requests of a model on its devices share, checked once.
 
-    `kinds` are the formats of all, of weights, of activations and of the KV cache.
+    `kinds` are the formats of all, of weights, of activations and of the KV cache; `sizes` those
+    of the layout, as `SIZES` names them.
 
     Raises
     ------
     MlsimError
         As `serve`.
     """
-    if {*map(type, _sizes(parallelism))} != {int}:
-        for name, size in parallelism.sizes.items():
-            check(name, size)  # True equals 1, and is no size
-    asked = (model, hardware, *kinds, parallelism, estimate, software, expert_imbalance)
+    asked = (model, hardware, estimate, software, expert_imbalance, *kinds, *sizes)
     try:
         return _configured(*asked)
     except TypeError:
@@ -223,11 +210,13 @@ def configuration(
         return _configured.__wrapped__(*asked)
 
 
+# True equals 1, and is no size.
 @lru_cache(maxsize=256, typed=True)
-def _configured(model: Transformer, hardware: Any, *asked: Any) -> Service:
-    *kinds, parallelism, estimate, software, imbalance = asked
+def _configured(
+    model: Transformer, hardware: Any, estimate: str, software: Any, imbalance: Any, *rest: Any
+) -> Service:
     chosen = formats(
-        *kinds,
+        *rest[:4],
         device=hardware if isinstance(hardware, Device) else hardware.device,
         released=model.released,
         stated=model.stated_format,
@@ -236,7 +225,7 @@ def _configured(model: Transformer, hardware: Any, *asked: Any) -> Service:
         model=model,
         hardware=hardware,
         formats=chosen,
-        parallelism=parallelism,
+        parallelism=Parallelism(**dict(zip(SIZES, rest[4:], strict=True))),
         estimate=estimate,
         software=software,
         expert_imbalance=imbalance,

@@ -110,7 +110,7 @@ def floor(a: Value) -> Value:
     >>> floor(3.7)
     3
     """
-    kind = _kind(a)
+    kind = "float" if a.__class__ is float else _kind(a)
     if kind == "float":
         return math.floor(a)
     if kind == "symbol":
@@ -126,7 +126,7 @@ def ceil(a: Value) -> Value:
     >>> ceil(3.2), ceil(4.0)
     (4.0, 4.0)
     """
-    kind = _kind(a)
+    kind = "float" if a.__class__ is float else _kind(a)
     if kind == "float":
         return float(math.ceil(a))
     if kind == "symbol":

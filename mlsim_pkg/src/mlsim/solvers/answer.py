@@ -204,8 +204,8 @@ class Form:
     def asked(self, answer: Any) -> dict[str, Any]:
         """Return what was asked, and what is no quantity, for JSON."""
         found = {name: write(answer) for name, write in self.inputs.items()}
-        kept = (pair for pair in found.items() if not (isinstance(pair[1], str) and not pair[1]))
-        return dict(kept)
+        # Arrays can't be compared with text.
+        return {n: each for n, each in found.items() if not isinstance(each, str) or each}
 
 
 def _points(columns: Iterable[tuple[Column, Any]], shape: tuple[int, ...]) -> list[tuple[str, ...]]:
@@ -616,10 +616,7 @@ class Answer(Suggesting, Written):
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit; null for what can't be."""
         found = {name: self._entry(name) for name in self._reported()}
-        return {**self._inputs(), **self.notes_for_json(), **found}
-
-    def _inputs(self) -> Mapping[str, Any]:
-        return self.form.asked(self)
+        return {**self.form.asked(self), **self.notes_for_json(), **found}
 
     def _entry(self, name: str) -> Any:
         """Return a result for JSON."""

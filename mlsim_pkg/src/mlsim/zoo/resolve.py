@@ -78,13 +78,14 @@ def hardware(which: Device | System | str) -> Device | System:
     WrongKindError
         If something else was given, such as a model.
     """
-    from mlsim.systems import System
-
-    if isinstance(which, System):
+    if isinstance(which, Device):
         return which
-    if isinstance(which, str):
-        _refuse_missing(which, "hardware")
-    if isinstance(which, str) and not which.endswith(".toml"):
+    if not isinstance(which, str):
+        from mlsim.systems import System
+
+        return which if isinstance(which, System) else device(which)
+    _refuse_missing(which, "hardware")
+    if not which.endswith(".toml"):
         if spaces.Hardware.has(which) and not spaces.Systems.has(which):
             return device(which)  # no file is read to compare names
         with suppress(UnknownNameError):
@@ -94,7 +95,7 @@ def hardware(which: Device | System | str) -> Device | System:
             return device(which)
         except UnknownNameError:
             raise _unknown("device or system", which, spaces.Hardware, spaces.Systems) from None
-    if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
+    if "\ndevice = " in _text(Path(which)):
         return spaces.load_system(Path(which))
     return device(which)
 
@@ -109,16 +110,16 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
     WrongKindError
         If something else was given, such as a model.
     """
-    from mlsim.systems import Cluster
-
-    if isinstance(which, Cluster):
+    if isinstance(which, Device):
         return which
     if isinstance(which, str) and which.endswith(".toml"):
         _refuse_missing(which, "hardware")
         is_cluster = "\nnode = " in _text(Path(which))
         return spaces.load_cluster(Path(which)) if is_cluster else hardware(which)
     if not isinstance(which, str):
-        return hardware(which)
+        from mlsim.systems import Cluster
+
+        return which if isinstance(which, Cluster) else hardware(which)
     smaller = spaces.Hardware.has(which) or spaces.Systems.has(which)
     if smaller and not spaces.Clusters.has(which):
         return hardware(which)  # no file is read to compare names

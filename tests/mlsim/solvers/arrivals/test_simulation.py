@@ -185,6 +185,8 @@ def test_tables_are_as_long_as_the_cache_has_room_and_drafting_adds_its_cost() -
     )
     step = Engine.serve(**asked, batch_size=3).decode_at(1000).value("latency")
     assert costly.reading[3][10] - free.reading[3][10] == pytest.approx(0.4 * step)
+    # Checking five tokens reads the cache as decoding does.
+    assert free.reading[3][10] >= plain.reading[3][10] > 0
     # A check of five tokens of each; 1 + 0.5 + 0.25 + 0.125 + 0.0625 are made.
     assert (free.width, free.pace) == (5, 1.9375)
     assert len(free.together) == 1 + 2048 + 5 * (len(free.reading) - 1)

@@ -179,10 +179,9 @@ def test_times_of_rounds_follow_from_what_a_round_takes_and_makes() -> None:
 
 def _round_at(service: Service, cached: float) -> float:
     """A check of four tokens, and three steps of a draft that take a tenth of a step each."""
-    from mlsim.solvers.serving.speculated import checked_step
     from mlsim.solvers.serving.steps import step_question
 
-    checking, new = checked_step(service)
+    checking, new = service.checking
     assert new == 4
     check = step_question(checking, "check", new, cached).value("latency")
     without = replace(service, switches=replace(service.switches, speculation=None))

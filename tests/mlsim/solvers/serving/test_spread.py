@@ -13,8 +13,8 @@ from services import CHIP, by_hand, llama
 from mlsim import Engine, Hardware, Models, Systems
 from mlsim.errors import UnreachableError
 from mlsim.solvers.serving import measured_columns
+from mlsim.solvers.serving.layouts import spread_columns
 from mlsim.solvers.serving.measured_columns import constants
-from mlsim.solvers.serving.operators_table import spread_columns
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.link_calibration import exchange_or_roofline

@@ -26,7 +26,8 @@ from mlsim.solvers import question as asked_of
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 from mlsim.solvers.calibrated import loans_words
 from mlsim.solvers.causes import DECIDING
-from mlsim.solvers.serving.checks import OUTPUT_TOKENS, too_long
+from mlsim.solvers.serving.checks import OUTPUT_TOKENS
+from mlsim.solvers.serving.service import too_long
 from mlsim.solvers.training.checks import Asked, comes_out_even, parallelism_of
 from mlsim.values import quantity
 from mlsim.workloads.model import Network

@@ -13,7 +13,6 @@ from mlsim.solvers.answer import Answer, Form, Pairs, Row, noted, seconds
 from mlsim.solvers.arrivals.simulate import Run, simulate
 from mlsim.solvers.arrivals.steady import Steady, Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, step_times
-from mlsim.solvers.calibrated import TENTH
 from mlsim.solvers.question import Known, Question, of_context
 from mlsim.solvers.serving.service import Service
 from mlsim.systems.schedulers import Scheduler
@@ -72,7 +71,7 @@ def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[st
     for _, run in runs:
         for name, waited in run.held.items():
             held[name] = held.get(name, 0.0) + waited
-    least = TENTH * first_token * sum(_answered(run) for _, run in runs)
+    least = _WORTH_A_WORD * first_token * sum(_answered(run) for _, run in runs)
     return sorted((name for name in held if held[name] >= least), key=lambda each: -held[each])
 
 
@@ -130,6 +129,8 @@ def _answered(run: Run) -> int:
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
 # Times the closed form's first token from which a queue is worth a word.
 _SEVERAL = 3.0
+# What binds for this part of the mean wait for a token is worth a word.
+_WORTH_A_WORD = 0.1
 RESULTS = (
     *TIMES,
     *(f"{name}_{key}" for name in TIMES for key in PERCENTILES),

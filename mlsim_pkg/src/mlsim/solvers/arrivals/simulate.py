@@ -294,7 +294,7 @@ class Server(Residents):
             chunk = min(each.length - each.done, budget)
             if chunk <= 0:
                 break
-            duration += self._reading_prompt(chunk, each.done)
+            duration += chunk_time(self.times, chunk, each.done)
             each.done += chunk
             budget -= chunk
             tokens += chunk
@@ -346,7 +346,9 @@ class Server(Residents):
         checked = self.count * self.times.width
         fixed = self.times.together[checked] + self.times.scores[checked]
         then = self._next_event()
-        if then < math.inf and not self._blocked():
+        # Whoever comes now could start.
+        free = not self.waiting and self.count < self.scheduler.running_limit
+        if then < math.inf and free:
             left = then - self.now
             first = self._decoding(fixed, context)
             guess = min(steps, int(left / first) + 1)
@@ -371,10 +373,6 @@ class Server(Residents):
             # Whoever comes may fill the step for which the others wait.
             return 1 if self.coming else max(1, rule.wait_steps - self.waited)
         return rule.poll_steps - self.unseen % rule.poll_steps if rule.poll_steps > 1 else _ALL
-
-    def _blocked(self) -> bool:
-        """Tell whether one who comes now could not start."""
-        return bool(self.waiting) or self.count >= self.scheduler.running_limit
 
     def _pass(self, duration: float, steps: int) -> None:
         self.now += duration
@@ -420,6 +418,3 @@ class Server(Residents):
     def _decoding(self, fixed: float, context: float) -> float:
         device = fixed + self._reading(self.count, context)
         return self.times.step(device, self.count * self.times.width, self.count)
-
-    def _reading_prompt(self, chunk: int, context: int) -> float:
-        return chunk_time(self.times, chunk, context)

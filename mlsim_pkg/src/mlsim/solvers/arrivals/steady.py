@@ -11,7 +11,7 @@ from mlsim.equations import Equation, arrivals, equations_of, plan
 from mlsim.equations.arrivals import users_rate
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers.answer import Answer, Form, Pairs, Row
+from mlsim.solvers.answer import Answer, Form, Row
 from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes, between, chunk_time
 from mlsim.solvers.question import Known, Question
 from mlsim.systems.schedulers import Scheduler
@@ -315,17 +315,20 @@ _AT_RATE = (
 _OF_USERS = ("token_interval", "burst_first_token")
 
 
-def _rows(steady: Steady) -> Pairs:
-    names = steady.reported
-    return [(each.replace("_", " "), term(each).text(float(steady.value(each)))) for each in names]
-
-
 class Steady(Answer):
     """What the closed forms say of the same load, each with its derivation."""
 
     noun, variable = "closed form", "loaded.steady"
     form = Form(
-        rows=(Row("", _rows),),
+        rows=(
+            Row(
+                "",
+                lambda steady: [
+                    (each.replace("_", " "), term(each).text(float(steady.value(each))))
+                    for each in steady.reported
+                ],
+            ),
+        ),
         inputs={
             "copies": lambda steady: steady.loaded.copies,
             "left_out": lambda steady: steady.left_out or "",

@@ -14,12 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsim.equations.arrivals import cache_room
-from mlsim.equations.switches import cache_saved, draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
-from mlsim.software import HOST, without_host
 from mlsim.solvers.question import Question
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.speculated import checked_step
 from mlsim.solvers.serving.steps import step_question
 from mlsim.units import held
 from mlsim.workloads.model import OperatorTable
@@ -100,6 +97,8 @@ class StepTimes:
         """Bytes of cache that so many sequences save by sharing their prefixes."""
         if not self.prefix_bytes:
             return 0.0
+        from mlsim.equations.switches import cache_saved
+
         return float(cache_saved(self.prefix_bytes, float(sequences), self.prefixes))
 
 
@@ -135,7 +134,7 @@ def step_times(
     host, service = _host(service)
     speculation = service.switches.speculation
     asked, width = (
-        (service, 1) if speculation is None else (checked_step(service)[0], speculation.checked)
+        (service, 1) if speculation is None else (service.checking[0], speculation.checked)
     )
     parts = _parts(service)
     contexts = np.linspace(0.0, float(longest), CONTEXTS)
@@ -184,6 +183,8 @@ def _host(service: Service) -> tuple[dict[str, Any], Service]:
     made_by = service.software
     if made_by is None or not made_by.hosted:
         return {}, service
+    from mlsim.software import HOST, without_host
+
     taken = {name: float(service.given.get(name, made_by.value(name))) for name in HOST}
     step, sequence, start = (taken[name] for name in HOST)
     found = {"step_host": step, "sequence_host": sequence, "ahead": made_by.ahead}
@@ -197,6 +198,8 @@ def _host(service: Service) -> tuple[dict[str, Any], Service]:
 
 
 def _pace(speculation: Speculation) -> float:
+    from mlsim.equations.switches import expected_tokens
+
     return float(expected_tokens(float(speculation.acceptance), float(speculation.tokens)))
 
 
@@ -205,6 +208,8 @@ def _drafting(service: Service, batch: Any, new: Any, contexts: Any, *, of_round
 
     Of a draft of which only the cost is known, reading prompts takes no time.
     """
+    from mlsim.equations.switches import draft_time_by_cost, round_time
+
     speculation, draft = service.switches.speculation, service.switches.draft_of(service)
     assert speculation is not None
     if draft is not None:

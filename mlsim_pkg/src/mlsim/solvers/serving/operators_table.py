@@ -1,18 +1,14 @@
-"""The operators of a service on one device: which there are, their formats, peaks and links."""
+"""The operators of a service on one device: which there are, their formats and peaks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import links, serving
+from mlsim.equations import serving
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
-from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats, kept_bytes
-from mlsim.solvers.question import Origin, recorded
-from mlsim.systems import Cluster, Placement, System
-from mlsim.systems.system import BETWEEN, Spread, spread
+from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.workloads.model import OperatorTable
 from mlsim.workloads.steps import STEP_COLUMNS, StepOperator
 
@@ -20,162 +16,8 @@ if TYPE_CHECKING:
     from mlsim.solvers.serving.service import Service
 
 
-RING = "keys and values round the ring"
-_EXPERTS, _STAGES = "tokens to their experts and back", "stage to stage"
-
 # A rule of the vocabulary, and what decides it, where the number is not given.
 UNIFORM = "uniform"
-
-
-def _placed(service: Service, operators: tuple[StepOperator, ...]) -> tuple[StepOperator, ...]:
-    """Return a step's operators with those of shared sequences, each exchange on its links."""
-    if service.parallelism.context > 1:
-        operators = (*map(_shared(service), operators), *_rings(service, operators))
-    if not isinstance(service.system, Cluster):
-        return operators
-    lies = spread(service.parallelism, service.system.node.devices)
-    return tuple(row for each in operators for row in _by_level(service, each, lies))
-
-
-def _shared(service: Service) -> Any:
-    """Return what gives each device its part of the cache."""
-    sharing = float(service.parallelism.context)
-
-    def share(operator: StepOperator) -> StepOperator:
-        if not operator.cached_elements:
-            return operator
-        held = serving.context_cached_elements(operator.cached_elements, sharing)
-        return replace(operator, cached_elements=float(held))
-
-    return share
-
-
-def _rings(service: Service, operators: tuple[StepOperator, ...]) -> Iterator[StepOperator]:
-    """Yield what goes round, for each kind of attention."""
-    for each in operators:
-        if each.kind == "attention":
-            yield StepOperator(
-                name=RING,
-                kind="network",
-                # Columns of its own say how much.
-                link_group=service.parallelism.context,
-                attention_window=each.attention_window,
-                repeats=each.repeats,
-                resident_repeats=0.0,
-            )
-
-
-def _by_level(service: Service, operator: StepOperator, lies: Spread) -> Iterator[StepOperator]:
-    """Yield an operator, or an exchange in the parts that it has inside and between nodes."""
-    if not operator.link_group:
-        yield operator
-    elif operator.name == RING:
-        # A ring is as fast as its slowest link.
-        yield replace(operator, between_nodes=lies.context.groups > 1)
-    elif operator.name == _STAGES:
-        yield from _stages(operator, lies.crossings)
-    elif operator.name == _EXPERTS:
-        yield from _experts(service, operator, lies.copies)
-    else:
-        yield from _collective(operator, lies.tensor)
-
-
-def _between(operator: StepOperator, **changed: Any) -> StepOperator:
-    return replace(operator, name=f"{operator.name}{BETWEEN}", between_nodes=True, **changed)
-
-
-def _stages(operator: StepOperator, crossings: int) -> Iterator[StepOperator]:
-    inside = operator.repeats - crossings
-    if inside:
-        yield replace(operator, repeats=inside)
-    if crossings:
-        yield _between(operator, repeats=crossings)
-
-
-def _collective(operator: StepOperator, lies: Placement) -> Iterator[StepOperator]:
-    if lies.groups == 1:
-        yield operator
-        return
-    ring = (operator.link_elements, float(lies.size), float(lies.members))
-    if lies.members > 1:
-        inside = links.inside_ring_elements(*ring)
-        yield replace(operator, link_elements=float(inside), link_group=lies.members)
-    outside = links.between_ring_elements(*ring, float(lies.groups))
-    yield _between(operator, link_elements=float(outside), link_group=lies.groups)
-
-
-def _experts(service: Service, operator: StepOperator, lies: Placement) -> Iterator[StepOperator]:
-    if lies.groups == 1:
-        yield operator
-        return
-    layout = service.parallelism
-    near = float(links.near_share(float(lies.members), float(layout.expert_replicas)))
-    if near:
-        elements = links.near_exchange_elements(operator.link_elements, near)
-        together = lies.members * layout.tensor
-        yield replace(operator, link_elements=float(elements), link_group=together)
-    elements = links.far_exchange_elements(operator.link_elements, near)
-    yield _between(operator, link_elements=float(elements))
-
-
-def _sent_bytes(formats: Formats, operator: StepOperator) -> float:
-    """Return the bytes of an element that is sent: sums in 16 bits, tokens as they are read."""
-    kept = kept_bytes(formats.activations)
-    if not operator.name.startswith(_EXPERTS):
-        return kept
-    return float(serving.exchanged_bytes_per_element(formats.activations.bytes, kept))
-
-
-def _link_rate(system: System | Cluster, operator: StepOperator) -> float:
-    """Return what a device sends in an exchange, one way, in B/s."""
-    if not isinstance(system, Cluster):
-        return system.link_bandwidth(operator.link_group)
-    if operator.between_nodes:
-        return system.fabric_bandwidth
-    return system.node.link_bandwidth(operator.link_group)
-
-
-def link_origin(system: System | Cluster, operators: tuple[StepOperator, ...]) -> Origin:
-    """Say where the rates of the links come from."""
-    if not isinstance(system, Cluster):
-        return recorded(system, system.figure)
-    node, whole = system.node, system
-
-    def words() -> str:
-        inside = f"{node.name}: {node.figure.origin()}"
-        if not any(each.between_nodes for each in operators):
-            return inside
-        return f"{inside}; between nodes {whole.name}: {whole.figure.origin()}"
-
-    return words
-
-
-def spread_columns(
-    service: Service, operators: tuple[StepOperator, ...]
-) -> dict[str, tuple[float, ...]]:
-    """Return the columns of shared sequences, and of experts that are chosen unevenly."""
-    if not service.spread:
-        return {}
-    attention = [each for each in service.model.operators(service.parallelism) if _attends(each)]
-    rings = iter(attention)
-    passed = [next(rings) if each.name == RING else None for each in operators]
-    return {
-        "ring_cached_elements": tuple(
-            float(each.cached_elements) if each else 0.0 for each in passed
-        ),
-        "ring_query_elements": tuple(
-            float(each.token_elements) if each else 0.0 for each in passed
-        ),
-        "routed_share": tuple(float(_routed(each)) for each in operators),
-    }
-
-
-def _attends(operator: StepOperator) -> bool:
-    return operator.kind == "attention"
-
-
-def _routed(operator: StepOperator) -> bool:
-    return operator.kind == "experts" or operator.name.startswith(_EXPERTS)
 
 
 def variant_of(service: Service) -> frozenset[str]:
@@ -242,9 +84,14 @@ def _replaced(service: Service) -> tuple[str, ...]:
 
 def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOperator]:
     """Make the operators' table with columns of the device's own, but those replaced."""
-    parallelism, formats, system = service.parallelism, service.formats, service.system
+    parallelism, formats = service.parallelism, service.formats
     operators, adapted = service.switches.lowered(service.model, parallelism)
-    operators = _placed(service, operators)
+    columns: dict[str, tuple[float, ...]] = {}
+    alone = parallelism.devices == 1
+    if not alone:
+        from mlsim.solvers.serving import layouts
+
+        operators = layouts.placed(service, operators)
     bound = service.estimate == "bound"
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
@@ -264,7 +111,8 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
             replace(each, token_elements=0) if each.kind == "experts" else each
             for each in operators
         )
-    columns = spread_columns(service, operators)
+    if not alone:
+        columns |= layouts.spread_columns(service, operators)
     if adapted:
         sizes = (adapted.get(each.name, 0.0) for each in operators)
         columns["served_adapter_parameters"] = tuple(sizes)
@@ -278,19 +126,14 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         )
     if service.model.shares_cache:
         columns["written_elements"] = tuple(float(each.written_elements) for each in operators)
-    sending = [each for each in operators if each.link_group]
-    if system and sending and "link_bandwidth" not in replaced:
-        columns["link_bandwidth"] = tuple(
-            _link_rate(system, each if each.link_group else sending[0]) for each in operators
-        )
-    if sending:
-        columns["bytes_per_sent_element"] = tuple(_sent_bytes(formats, each) for each in operators)
+    if not alone:
+        columns |= layouts.link_columns(service, operators, replaced)
     if service.calibrated:
         columns |= calibrated_columns(service, operators, replaced, routed, states)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = OperatorTable(operators, STEP_COLUMNS, mixed)
-    table.cache["sends"] = bool(sending)
+    table.cache["sends"] = any(each.link_group for each in operators)
     table.cache["worked"] = "core_weight_rate" in columns
     table.cache["routed"] = routed
     # Cores that limit how fast weights are read have a term of their own in its place.

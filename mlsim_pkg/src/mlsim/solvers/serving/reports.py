@@ -252,18 +252,17 @@ def _busy(service: Service, name: str) -> float:
     )
     contexts = decode_contexts(service)
     steps: dict[str, float] = {
-        step: _round(service, cached, name) if speculates else of(1.0, cached)
+        step: (
+            float(round_question(service, cached, name).value("speculative_token_time"))
+            if speculates
+            else of(1.0, cached)
+        )
         for step, cached in contexts.items()
     }
     if "filling_share" in mean.inputs:
         steps["filling_share"] = float(filling_share(contexts))
     each_step = float(mean.function(**{step: steps[step] for step in mean.inputs}))
     return float(counts.generation_busy_time(prefill, service.output_tokens, each_step))
-
-
-def _round(service: Service, cached: Any, name: str) -> float:
-    """Return how long a device would compute, or move bytes, at full rate for each token."""
-    return float(round_question(service, cached, name).value("speculative_token_time"))
 
 
 def longest_context(service: Service, holds: Callable[[Service], Any]) -> Any:

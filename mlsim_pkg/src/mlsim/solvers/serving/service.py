@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +12,25 @@ from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
 from mlsim.solvers.formats import Formats, kept_bytes
-from mlsim.solvers.question import Known, of_context, of_device, of_hardware
+from mlsim.solvers.question import Known, of_context, of_device, of_hardware, shape_of
 from mlsim.solvers.serving.operators_table import (
     UNIFORM,
-    link_origin,
     operators_table,
     variant_of,
 )
-from mlsim.solvers.serving.switches import OFF, Switches
-from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, OperatorTable
-from mlsim.workloads.steps import UNLIMITED, Parallelism, StepOperator
+from mlsim.workloads.steps import UNLIMITED, Offload, Parallelism, Speculation, StepOperator
 
 if TYPE_CHECKING:
     from mlsim.hardware.device_calibration import Calibration
     from mlsim.hardware.kernel_constants import Loan
     from mlsim.precision import Precision
+    from mlsim.records import Figure
     from mlsim.software import Software
+    from mlsim.systems import Cluster, System
     from mlsim.systems.link_calibration import ExchangeConstants
+    from mlsim.workloads.adapters import LoRA
 
 
 def known_of(service: Service) -> Known:
@@ -95,6 +95,8 @@ def _add_device(known: Known, service: Service) -> None:
 
     known.columns(peak, "peak_flops")
     if system:
+        from mlsim.solvers.serving.layouts import link_origin
+
         known.columns(link_origin(system, service.table.operators), "link_bandwidth")
         known.columns("sums in 16 bits or more; tokens as experts read them", _SENT)
 
@@ -136,6 +138,15 @@ def _add_spread(known: Known, service: Service) -> None:
 _SENT = "bytes_per_sent_element"
 
 
+def too_long(model: Transformer, tokens: float) -> str:
+    """Say that a sequence of so many tokens is longer than a model can read."""
+    return (
+        f"a sequence of {tokens:,.0f} tokens (prompt and output) is longer than the context "
+        f"of {model.name}, {model.context:,}. Shorten it; if you know that the model was "
+        "extended, give a config.json that says so, or dataclasses.replace(model, context=...)."
+    )
+
+
 # What a request says; all else that is known belongs to model, device and layout.
 ASKED = (
     "batch_size",
@@ -147,6 +158,134 @@ ASKED = (
     "chunk_tokens",
     "reserve_share",
 )
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Switches:
+    """What is switched on; by default nothing.
+
+    Attributes
+    ----------
+    prefix_share
+        Share of a prompt's tokens that is in the cache: a float, or an array.
+    prefix_count
+        Different prefixes among the sequences of a copy; None where nobody shares.
+    speculation, draft
+        Speculative decoding; the draft as a service of its own, if it is a model.
+    offload, host_link
+        What lies on the host; the figure of the device's link to it.
+    adapters, adapter_count
+        Adapters that are served together: of one kind, and how many.
+    scored
+        Tokens of each sequence for which the output layer works: more than one in a check.
+    """
+
+    prefix_share: Any = 0.0
+    prefix_count: float | None = None
+    speculation: Speculation | None = None
+    draft: Service | None = None
+    offload: Offload | None = None
+    host_link: Figure | None = None
+    adapters: LoRA | None = None
+    adapter_count: int = 1
+    scored: int = 1
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether a part of the prompts is in the cache."""
+        share = self.prefix_share
+        return bool(share.any() if getattr(share, "ndim", 0) else share)
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is switched on that changes what is known or computed."""
+        if self is OFF:  # the usual case, first
+            return False
+        others = (self.speculation, self.offload, self.adapters)
+        return self.has_prefix or any(each is not None for each in others)
+
+    @property
+    def variant(self) -> frozenset[str]:
+        """What decides which equations hold."""
+        flags = {
+            "switched": self.on,
+            "sharing": self.has_prefix and self.prefix_count is not None,
+            "offloading": self.offload is not None,
+            "moved": self.offload is not None or self.draft is not None,
+            "drafted": self.draft is not None,
+            "adapters": self.adapters is not None,
+        }
+        return frozenset(name for name, holds in flags.items() if holds)
+
+    @property
+    def of_table(self) -> Any:
+        """What decides which operators there are."""
+        return (self.scored, self.adapters, self.adapter_count)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What can be asked for beside the results of any service."""
+        found = {
+            "prefix_tokens": self.has_prefix,
+            "cache_saved": self.prefix_count is not None,
+            "host_memory": self.offload is not None,
+            "adapter_memory": self.adapters is not None,
+        }
+        return tuple(name for name, there in found.items() if there)
+
+    def picked(self, pick: Callable[[Any], float]) -> Switches:
+        """Return them at one point of many."""
+        return replace(self, prefix_share=pick(self.prefix_share)) if self.on else self
+
+    def draft_of(self, service: Service) -> Service | None:
+        """Return the draft, as it serves the same sequences."""
+        if self.draft is None:
+            return None
+        return replace(
+            self.draft,
+            batch_size=service.batch_size,
+            prompt_tokens=service.prompt_tokens,
+            output_tokens=service.output_tokens,
+            switches=Switches(prefix_share=self.prefix_share),
+        )
+
+    def lowered(
+        self, model: Transformer, layout: Parallelism
+    ) -> tuple[tuple[StepOperator, ...], dict[str, float]]:
+        """Return the operators of a step, and what one adapter holds in each of its own."""
+        operators = model.operators(layout)
+        if self.scored > 1:
+            operators = tuple(each.scoring(self.scored) for each in operators)
+        if self.adapters is None:
+            return operators, {}
+        from mlsim.workloads.adapters import adapter_operators
+
+        rows = adapter_operators(model, self.adapters, self.adapter_count, layout)
+        sizes = {each.name: size for each, size in rows}
+        return (*operators, *(each for each, _ in rows)), sizes
+
+    def words(self) -> Mapping[str, str]:
+        """Return what is switched on, in words, by name."""
+        found = {}
+        if self.has_prefix:
+            many = getattr(self.prefix_share, "ndim", 0)
+            share = "several shares" if many else f"{self.prefix_share:.0%}"
+            kept = (
+                "each sequence keeps its own"
+                if self.prefix_count is None
+                else f"{self.prefix_count:,.0f} different, kept once each"
+            )
+            found["prefix"] = f"{share} of each prompt from the cache; {kept}"
+        if self.speculation:
+            found["speculation"] = str(self.speculation)
+        if self.offload:
+            found["offload"] = str(self.offload)
+        if self.adapters:
+            found["adapters"] = f"{self.adapter_count:,} x {self.adapters}"
+        return found
+
+
+OFF = Switches()
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +351,32 @@ class Service(Suggesting):
     @property
     def prefill(self) -> tuple[Any, Any]:
         """Tokens of each prompt that prefill works on, and those that are cached."""
-        return self.switches.prefill(self.prompt_tokens)
+        if not self.switches.has_prefix:
+            return self.prompt_tokens, 0.0
+        from mlsim.solvers.serving.switches import prefix_of
+
+        return prefix_of(self.switches.prefix_share, self.prompt_tokens)
+
+    @property
+    def checking(self) -> tuple[Service, float]:
+        """The service whose steps check drafted tokens, and how many of them a step works on."""
+        speculation = self.switches.speculation
+        assert speculation is not None
+        scored = replace(self.switches, scored=speculation.checked)
+        return replace(self, switches=scored), float(speculation.checked)
+
+    def check_length(self) -> None:
+        """Refuse a sequence that is longer than the model can read.
+
+        Raises
+        ------
+        InvalidValueError
+            Saying how long it may be.
+        """
+        total = self.prompt_tokens + self.output_tokens
+        longest = float(total.max() if getattr(total, "ndim", 0) else total)
+        if longest > self.model.context:
+            raise InvalidValueError(too_long(self.model, longest))
 
     @property
     def spread(self) -> bool:
@@ -305,7 +469,11 @@ class Service(Suggesting):
     @cached_property
     def switched(self) -> Known:
         """What is known because of what is switched on."""
-        return self.switches.known(self) if self.switches.on else Known()
+        if not self.switches.on:
+            return Known()
+        from mlsim.solvers.serving.switches import known_of as known_of_switches
+
+        return known_of_switches(self)
 
     @property
     def known(self) -> Known:
@@ -323,27 +491,17 @@ class Service(Suggesting):
         InvalidValueError
             If arrays don't broadcast.
         """
-        sizes = (self.batch_size, self.prompt_tokens, self.output_tokens)
-        if self.switches is OFF and not (self.given or asked) and {*map(type, sizes)} == {float}:
+        one = self.batch_size.__class__ is self.prompt_tokens.__class__ is float
+        one = one and self.output_tokens.__class__ is float
+        if one and self.switches is OFF and not (self.given or asked):
             return ()  # the usual case, first
-        named = {
+        sizes = {
             "batch_size": self.batch_size,
             "prompt_tokens": self.prompt_tokens,
             "output_tokens": self.output_tokens,
             "prefix_share": self.switches.prefix_share,
-            **self.given,
-            **asked,
         }
-        values = {name: value for name, value in named.items() if getattr(value, "ndim", 0)}
-        if not values:
-            return ()
-        import numpy as np
-
-        try:
-            return np.broadcast_shapes(*(np.shape(value) for value in values.values()))
-        except ValueError:
-            shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in values.items())
-            raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+        return shape_of({**sizes, **self.given, **asked})
 
     @property
     def labels(self) -> dict[str, str]:

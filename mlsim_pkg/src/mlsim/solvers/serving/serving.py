@@ -279,7 +279,10 @@ class Serving(Answer):
         return ARRAYS and not self.shape and not self._speculates
 
     def _value(self, name: str) -> Any:
-        if name not in self._values and self._prepared:
+        found = self._values.get(name)
+        if found is not None:
+            return found
+        if self._prepared:
             self._find(name)
         return super()._value(name)
 
@@ -313,9 +316,7 @@ class Serving(Answer):
         model = self.service.model
         cached = self._middle if context is None else check_context(model, context)
         if self._speculates:
-            from mlsim.solvers.serving.speculated import checked_step
-
-            asked, new = checked_step(self.service)
+            asked, new = self.service.checking
             return StepProfile(asked, "decode", new, cached)
         return StepProfile(self.service, "decode", 1.0, cached)
 
@@ -390,7 +391,7 @@ class Serving(Answer):
         return whole_question(self.service, times, share, self.shape)
 
     def _lasts(self, name: str) -> bool:
-        return name in MEMORY or (name not in RESULTS and name not in self._contexts)
+        return name not in _TIMES and (name in MEMORY or name not in self._contexts)
 
     def _point(self, pick: Callable[[Any], float]) -> Serving:
         service = self.service

@@ -48,7 +48,7 @@ def round_question(service: Service, cached: Any, name: str = "latency") -> Ques
         "decode without speculation: explained on its own",
         plain_step_time=of(without, "decode", 1.0),
     )
-    asked, new = checked_step(service)
+    asked, new = service.checking
     known.add(
         f"{service.model.name} works on {speculation.checked} tokens of each sequence",
         verification_time=of(asked, "check", new),
@@ -60,13 +60,6 @@ def round_question(service: Service, cached: Any, name: str = "latency") -> Ques
         words = f"a decode step of {draft.model.name} ({draft.formats.name})"
         known.add(words, draft_step_time=of(draft, "draft", 1.0))
     return Question(known, ROUND, lambda: service.labels, shape=service.shape_with({"at": cached}))
-
-
-def checked_step(service: Service) -> tuple[Service, float]:
-    """Return the service whose steps check drafted tokens, and how many a step works on."""
-    speculation = service.switches.speculation
-    assert speculation is not None
-    return replace(service, switches=service.switches.checking()), float(speculation.checked)
 
 
 def _rows(speculated: Speculated) -> Pairs:
@@ -151,6 +144,8 @@ class Speculated(Answer):
             For an array of points: pick one by its index first.
         """
         self.one_point("break_even_batch")
+        import numpy as np
+
         service = self.service
         alone = step_question(service, "prefill", *service.prefill)
         most = int(alone.value("largest_batch"))
@@ -162,7 +157,7 @@ class Speculated(Answer):
             found = round_question(asked, self.cached).evaluate("speculative_speedup")
             return found["speculative_speedup"] < 1
 
-        points = scan(1.0, float(most), whole=True) if most > 1 else _ones()
+        points = scan(1.0, float(most), whole=True) if most > 1 else np.ones(1)
         late = slower(points)
         if late.all():
             return None
@@ -176,9 +171,3 @@ class Speculated(Answer):
     def about(self) -> str:
         """What this is the answer to, in words."""
         return f"speculation of {self.service.model.name}: {self.speculation}"
-
-
-def _ones() -> Any:
-    import numpy as np
-
-    return np.ones(1)

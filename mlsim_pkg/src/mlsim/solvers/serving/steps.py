@@ -25,7 +25,6 @@ from mlsim.errors import InvalidValueError
 from mlsim.parameters import CALIBRATED, validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import Service
-from mlsim.solvers.serving.switches import choose
 from mlsim.workloads.language import Transformer
 
 # A step has its own counts of work and traffic, and its own sum of times.
@@ -106,6 +105,8 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         chosen |= calibrated.chosen(sends=sends, network=False, **terms)
         candidates = (*SERVING, *calibrated.EQUATIONS)
     if "switched" in variant:
+        from mlsim.solvers.serving.switches import choose
+
         candidates = (*candidates, *choose(variant, chosen))
     if "spread" in variant:
         kept = {"activation_bytes"} if "unfused" in variant else set()

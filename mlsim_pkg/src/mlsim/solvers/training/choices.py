@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.hardware import Device
 from mlsim.parameters import validate
 from mlsim.records import Figure
-from mlsim.solvers.answer import Answer, Report
+from mlsim.solvers.answer import Answer, Form
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.training.checks import USUAL_ARGUMENTS, Asked, scenario, settled
 from mlsim.solvers.training.training import Training
@@ -37,6 +37,14 @@ def measured_ratio() -> Figure:
     return file.figure(file.data["tokens_per_parameter"], "token/parameter", "tokens_per_parameter")
 
 
+def _sentence(size: OptimalSize) -> str:
+    parameters, tokens = size.value("optimal_parameters"), size.value("optimal_tokens")
+    return (
+        f"{size.about} train {parameters / 1e9:,.0f} billion parameters on "
+        f"{tokens / 1e9:,.0f} billion tokens"
+    )
+
+
 class OptimalSize(Answer):
     """The size of a dense model that learns most from a given amount of work.
 
@@ -47,6 +55,7 @@ class OptimalSize(Answer):
 
     noun, variable, first = "size", "size", "optimal_parameters"
     reported = ("training_flops", "tokens_per_parameter", "optimal_parameters", "optimal_tokens")
+    form = Form(_sentence, inputs={"estimate": lambda _: "compute-optimal"})
 
     def __init__(self, known: Known) -> None:
         super().__init__()
@@ -76,18 +85,6 @@ class OptimalSize(Answer):
 
     optimal_parameters = count("Parameters of the model.")
     optimal_tokens = count("Tokens that it reads.")
-
-    def _inputs(self) -> Mapping[str, Any]:
-        return {"estimate": "compute-optimal"}
-
-    def report(self) -> Report:
-        """Return the answer as a sentence."""
-        parameters, tokens = self.value("optimal_parameters"), self.value("optimal_tokens")
-        return Report(
-            f"{self.about} train {parameters / 1e9:,.0f} billion parameters on "
-            f"{tokens / 1e9:,.0f} billion tokens",
-            (),
-        )
 
 
 def optimal_size(training_flops: Any, tokens_per_parameter: Any = None) -> OptimalSize:
