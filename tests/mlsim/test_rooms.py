@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import kept
+import sizes
 
 import mlsim
 
@@ -21,6 +22,8 @@ PACKAGE = Path(mlsim.__path__[0])
 # is a stone with six of them.
 MOST_NAMES, MOST_MODULES = 23, 42
 MOST_PUBLIC = 30
+# How many modules a question to a door may load; `make sizes` prints how many it does.
+REACH = {"serve": 48, "load": 72, "train": 52, "gemm": 49, "footprint": 45}
 
 
 def test_the_top_level_holds_few_names() -> None:
@@ -114,6 +117,11 @@ def test_a_plain_solve_loads_few_modules() -> None:
     assert not [name for name in ours if any(word in name for word in elsewhere)]
     rooms = {name.split(".")[1] for name in ours if "." in name}
     assert not rooms & {"cli", "display", "plots", "measured", "systems", "infrastructure"}
+
+
+def test_a_question_reaches_few_modules() -> None:
+    reached = {door: sizes.reached(sizes.DOORS[door]).modules for door in REACH}
+    assert {door: n for door, n in reached.items() if n > REACH[door]} == {}
 
 
 def test_a_plain_install_answers_or_says_what_it_needs(tmp_path: Path) -> None:

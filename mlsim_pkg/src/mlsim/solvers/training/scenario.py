@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import EQUATIONS, links
+from mlsim.equations import links
+from mlsim.equations.registry import EQUATIONS
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
