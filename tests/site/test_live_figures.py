@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ from axe import NEXT_FRAME, axe_script
 from exercise_book import PHONE, WIDE
 from kept import script
 
+from mlsim_book.render.live_figures import names_on
+
+LIMIT = 50_000  # bytes, compressed: scripts and data of a page
 AXE = script("axe_violations.js")
 FOCUS = "document.activeElement"
 
@@ -178,6 +183,26 @@ def test_only_the_sites_own_files_are_requested(
     assert all(each.startswith((small_url("moving"), "data:")) for each in asked)
     live = [each for each in asked if "/live" in each]
     assert len(live) == 6
+
+
+def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
+    pages = {path.name: path.read_text("utf-8") for path in built_book.rglob("*.html")}
+    weights = {
+        name: sum(
+            len(gzip.compress(each.encode()))
+            for each in (
+                *re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text),
+                *(
+                    (built_book / "site_libs/live" / f"{script}.js").read_text("utf-8")
+                    for script in names_on(text)
+                ),
+            )
+        )
+        for name, text in pages.items()
+        if names_on(text)
+    }
+    assert {"capacity.html", "hardware_ecosystem.html"} <= weights.keys()
+    assert max(weights.values()) <= LIMIT, weights
 
 
 @pytest.mark.slow

@@ -34,10 +34,13 @@ def test_it_offers_the_still_figure_its_data_and_the_script() -> None:
     assert pyplot.get_fignums() == open_before  # a cell shows it once
     shown = made._repr_mimebundle_()
     assert shown["image/svg+xml"].lstrip().startswith("<?xml")
+    # Quarto takes any of these before an image
+    assert not shown.keys() & {"application/javascript", "text/html", "text/markdown", "text/latex"}
     assert shown["text/csv"].startswith("Cycle,Row,Column 1")
     assert shown["text/plain"] == "<live figure systolic: rest, cycle>"
     script = json.loads(json.dumps(shown[MIME]))
     assert (script["entry"], script["label"]) == ("systolic.js", "The array")
+    assert script["handles"] == ["cycle"]
     assert sorted(script["modules"]) == [
         "live.js", "live_style.js", "systolic.js", "systolic_array.js", "systolic_style.js",
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,8 @@ def test_what_no_script_can_be_made_of_is_refused(modules: dict[str, str], words
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a book with two pages of kettles that say how many cups they hold."""
-    return build(book("moving", tmp_path_factory.mktemp("moving")), formats=("zip", "epub"))
+    root = book("moving", tmp_path_factory.mktemp("moving"))
+    return build(root, formats=("zip", "epub"), refresh=True)
 
 
 def test_each_module_is_written_once_and_pages_load_what_they_need(site: Path) -> None:
@@ -123,6 +125,15 @@ def test_a_number_that_moves_is_text_with_the_name_of_its_handle(site: Path) -> 
     assert re.search(
         r'<span class="scrub" data-handle="vectors">3</span>', (site / "arrays.html").read_text()
     )
+
+
+def test_a_number_whose_handle_no_figure_has_is_told(make_book: Callable[..., Path]) -> None:
+    text = '# A\n\nA kettle of [2]{.scrub handle="cups"} or [3 l]{.given .scrub handle="l"}.\n'
+    said: list[str] = []
+    build(make_book(index_qmd=text), lenient=True, progress=said.append)
+    told = [each for each in said if "no figure on this page moves" in each]
+    assert [each.split("moves ")[1].split(",")[0] for each in told] == ["'cups'", "'l'"]
+    assert "index.qmd:3" in told[0]
 
 
 def test_the_site_passes_its_check(site: Path) -> None:

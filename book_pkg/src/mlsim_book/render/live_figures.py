@@ -2,12 +2,15 @@
 
 An object may be shown as `application/vnd.mlsim-book.script+json` beside its image:
 
-    {"modules": {"kettle.js": "<source>", ...}, "entry": "kettle.js", "data": {...}, "label": "..."}
+    {"modules": {"kettle.js": "<source>", ...}, "entry": "kettle.js", "data": {...},
+     "handles": ["cups"]}
 
 The modules are ECMAScript modules that import one another and nothing else. Their entry exports
-`mount(element, data)`, which draws into an element; where it runs, the still figure is hidden. A
-page from disk may load no modules, so each becomes a plain script, written once for a site under
-a name that holds the hash of its content. It reads and exports by a table of all modules:
+`mount(element, data)`, which draws into an element; where it runs, the still figure is hidden. Its
+handles, if it names some, are numbers that sentences may show: `[2]{.scrub handle="cups"}`.
+
+A page from disk may load no modules, so each becomes a plain script, written once for a site
+under a name that holds the hash of its content. It reads and exports by a table of all modules:
 
     bookModules["kettle-1a2b3c4d"] = (() => { ...; return { mount }; })();
 """
@@ -34,7 +37,8 @@ _EXPORT = re.compile(
 _LIST = re.compile(r"^export\s*\{([^}]*)\};?[ \t]*$", re.MULTILINE)
 _LEFT = re.compile(r"^\s*(?:import\b|export\b).*|\bimport\s*\(.*|\bimport\.meta\b", re.MULTILINE)
 _SPARE = re.compile(r"^\s*(?://.*\n|/\*\*.*\*/\n)|^\s+", re.MULTILINE)  # remarks and indents
-_PLACE = re.compile(r'<span class="live-figure" data-modules="([^"]*)"')
+_PLACE = re.compile(r'<span class="live-figure" data-modules="([^"]*)" data-handles="([^"]*)"')
+_NUMBER = re.compile(r'<span class="(?:[^"]* )?scrub[ "][^>]*?\bdata-handle="([^"]*)"')
 _HINT = 'Write `import { a, b } from "./other.js";` and `export function a`, one on a line.'
 
 
@@ -121,9 +125,9 @@ def place(image: str, bundle: bytes) -> str:
     names = " ".join(read_scripts(bundle))
     data = json.dumps(read.get("data", {}), ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # so that nothing in it ends the element
-    label = htmllib.escape(str(read.get("label", "")))
+    handles = htmllib.escape(" ".join(read.get("handles", ())))
     return (
-        f'<span class="live-figure" data-modules="{names}" data-label="{label}">'
+        f'<span class="live-figure" data-modules="{names}" data-handles="{handles}">'
         f'<span class="live-still">{image}</span>'
         f'<script type="application/json" data-search-ignore>{data}</script></span>'
     )
@@ -132,11 +136,21 @@ def place(image: str, bundle: bytes) -> str:
 def names_on(body: str) -> list[str]:
     """Return the names of the scripts that a page needs, in order.
 
-    >>> names_on('<span class="live-figure" data-modules="a-1 b-2" data-label=""><span>')
+    >>> names_on('<span class="live-figure" data-modules="a-1 b-2" data-handles=""><span>')
     ['a-1', 'b-2']
     """
-    found = (name for match in _PLACE.finditer(body) for name in match[1].split())
+    found = (name for names, _ in _PLACE.findall(body) for name in names.split())
     return list(dict.fromkeys(found))
+
+
+def unmoved(body: str) -> list[str]:
+    """Return the handles that numbers in a page's sentences name, and no figure on it has.
+
+    >>> unmoved('<span class="scrub" data-handle="cups">2</span>')
+    ['cups']
+    """
+    moved = {name for _, names in _PLACE.findall(body) for name in names.split()}
+    return [name for name in dict.fromkeys(_NUMBER.findall(body)) if name not in moved]
 
 
 def bundles(files: Mapping[str, bytes]) -> Iterator[bytes]:

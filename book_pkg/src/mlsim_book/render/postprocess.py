@@ -317,7 +317,12 @@ def finish_html(html: str, page: ExecutedPage, links: Links, reporter: Reporter)
             return _image(attributes.rstrip(" /"), page, links)
         return f"<{name}{attributes.rstrip().removesuffix('/').rstrip()}>"
 
-    return _TAG.sub(tag, html)
+    html = _TAG.sub(tag, html)
+    for name in live_figures.unmoved(html):
+        message = f"no figure on this page moves '{name}', the handle of a number"
+        hint = "Give a live figure of this page such a handle, or take the mark .scrub away."
+        reporter.note(page, message, rf'handle="?{re.escape(name)}', hint=hint)
+    return html
 
 
 def _annotate(match: re.Match[str]) -> str:

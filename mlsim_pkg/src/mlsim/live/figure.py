@@ -57,6 +57,7 @@ class Figure:
         script = {"modules": dict(self.modules), "entry": self.entry, "data": dict(self.data)}
         forms: dict[str, Any] = {"image/svg+xml": self.svg, "text/plain": repr(self)}
         forms |= getattr(self.still, "_repr_mimebundle_", dict)()  # its data, if it has any
+        script |= {"handles": [each["name"] for each in self.data["handles"]]}
         return forms | {MIME: script | {"label": self.label}}
 
     def __repr__(self) -> str:

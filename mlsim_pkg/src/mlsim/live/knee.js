@@ -5,7 +5,7 @@ import { closed } from "./answer.js";
 import { between, frame, path } from "./chart.js";
 import { css as chartCss } from "./chart_style.js";
 import { css as kneeCss } from "./knee_style.js";
-import { draw, live, make, set, shown } from "./live.js";
+import { draw, live, make, set, shown, write } from "./live.js";
 
 const PANELS = [
   { name: "first", unit: "s", scale: 1, label: "First token (s)" },
@@ -179,7 +179,7 @@ export function mount(element, data) {
       for (const { name: series } of SERIES) {
         PANELS.forEach((panel, at) => {
           const value = now[panel.name][series];
-          rows[series][at].textContent = time(value, panel);
+          write(rows[series][at], time(value, panel));
           rows[series][at].classList.toggle("knee-late", value > goals[panel.name]);
         });
       }

@@ -32,6 +32,13 @@ export function set(element, attributes) {
   return element;
 }
 
+/** Give an element a text. Its text node stays: a new one would have the whole page styled anew. */
+export function write(element, text) {
+  if (element.firstChild) {
+    if (element.firstChild.data !== text) element.firstChild.data = text;
+  } else element.append(text);
+}
+
 /** Return a number as people read it: of three or four digits, or whole. */
 export function shown(value, digits = 3) {
   if (value !== 0 && Math.abs(value) < 1e-3) return value.toPrecision(digits);
@@ -118,7 +125,7 @@ export function live(element, data, view) {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       toAddress();
-      if (!player) status.textContent = summary.textContent;
+      if (!player) write(status, summary.textContent);
     }, QUIET);
   }
 
@@ -135,7 +142,7 @@ export function live(element, data, view) {
     if (!parts.width) return;
     view.draw(state, parts);
     followers.forEach((follow) => follow());
-    summary.textContent = view.say(state);
+    write(summary, view.say(state));
   }
 
   // ---------------------------------------------------------------- the page's address
@@ -182,7 +189,7 @@ export function live(element, data, view) {
       input.value = placeOf(handle, state[handle.name]);
       const part = (Number(input.value) - min) / (max - min || 1);
       input.style.setProperty("--part", `${100 * part}%`);
-      output.textContent = said;
+      write(output, said);
     });
     return make("div", { class: "live-handle" }, make("label", { for: id }, handle.label, " "), output, input);
   }
@@ -238,7 +245,7 @@ export function live(element, data, view) {
       change({ [name]: state[name] + 1 });
       if (state[name] < handle.high) return;
       pause();
-      status.textContent = summary.textContent;
+      write(status, summary.textContent);
     }, every);
   }
 
@@ -302,7 +309,7 @@ export function live(element, data, view) {
       return valueAt(handle, Math.min(max, Math.max(min, at)));
     };
     followers.push(() => {
-      number.textContent = typed || withUnit(span, state[handle.name]);
+      write(number, typed || withUnit(span, state[handle.name]));
       set(number, {
         "aria-valuemin": handle.values?.[0] ?? handle.low,
         "aria-valuemax": handle.values?.at(-1) ?? handle.high,
@@ -352,7 +359,6 @@ export function live(element, data, view) {
     render();
   }).observe(picture);
   render();
-  status.textContent = "";
 }
 
 /** Dress the page, once for each stylesheet. */

@@ -1,5 +1,5 @@
 // The systolic array as a live figure: cells, what streams past them, and how many work in each cycle.
-import { draw, live, set, shown } from "./live.js";
+import { draw, live, set, shown, write } from "./live.js";
 import { multiply } from "./systolic_array.js";
 import { css } from "./systolic_style.js";
 
@@ -75,7 +75,8 @@ export function mount(element, data) {
   const kept = {};
   const cells = [];
   let array, tokens, names, bars, marks, here, title;
-  const known = new Map();
+  const known = new Map(); // the tokens that are shown, by kind and text
+  const spare = { rests: [], west: [], north: [], out: [] };
 
   const cyclesOf = (state) => runOf(data, state, kept).cycles;
 
@@ -125,13 +126,13 @@ export function mount(element, data) {
       const { box, sum } = cells[at];
       box.classList.toggle("systolic-busy", cell.busy);
       box.classList.toggle("systolic-full", Boolean(cell.rests) && !cell.busy);
-      sum.textContent = cell.sum === null ? "" : shown(cell.sum);
+      write(sum, cell.sum === null ? "" : shown(cell.sum));
     });
     const [west, north, out] = NAMES[state.rest];
     const words = [[west && `${west} \u2192`, left - WAITING * size + 4, top - 8], [north && `${north} \u2193`, left + 4, 12], [`${out} \u2193`, left - WAITING * size + 4, top + (side + 0.5) * size]];
     names.forEach((text, at) => {
       set(text, { x: words[at][1], y: words[at][2] });
-      text.textContent = words[at][0];
+      write(text, words[at][0]);
     });
     const shownNow = new Set();
     for (const each of places(state.rest, side, state.vectors, state.cycle, run.product)) {
@@ -151,33 +152,43 @@ export function mount(element, data) {
     return row >= -1 - soon && row < side + 1;
   }
 
+  /** Return a token of a kind: one that nobody sees, or a new one. */
+  function tokenOf(kind) {
+    const used = spare[kind].pop();
+    if (used) return used;
+    const made = draw("g", { class: `systolic-token systolic-${kind}` });
+    if (kind === "west" || kind === "north") made.append(draw("rect", { y: -10, height: 20, rx: 10 }));
+    made.append(draw("text", { "text-anchor": "middle", y: 4.5 }));
+    tokens.append(made);
+    return made;
+  }
+
   function place(key, each, left, top, size) {
     let token = known.get(key);
+    token?.classList.remove("systolic-fresh");
     if (!token) {
-      token = draw("g", { class: `systolic-token systolic-${each.kind}` });
-      if (each.kind === "west" || each.kind === "north") {
-        const wide = 32 + 6 * Math.max(0, each.text.length - 4);
-        token.append(draw("rect", { x: -wide / 2, y: -10, width: wide, height: 20, rx: 10 }));
-      }
-      token.append(draw("text", { "text-anchor": "middle", y: 4.5 }));
+      token = tokenOf(each.kind);
       known.set(key, token);
-      tokens.append(token);
+      token.classList.add("systolic-fresh"); // it appears in its place, wherever it was before
+      const wide = 32 + 6 * Math.max(0, each.text.length - 4);
+      if (token.childElementCount === 2) set(token.firstChild, { x: -wide / 2, width: wide });
+      write(token.lastChild, each.kind === "out" ? `${each.text} = ${shown(each.value)}` : each.text);
     }
-    const two = each.kind === "north" || (each.kind === "west" && known.two);
-    const apart = two ? Math.min(18, size / 4 - 1) : 0;
-    const across = each.kind === "west" ? -apart : each.kind === "north" ? apart : 0;
+    const apart = kept.two ? Math.min(18, size / 4 - 1) : 0;
+    const across = { west: -apart, north: apart }[each.kind] ?? 0;
     const down = { rests: size < 66 ? 0.2 : 0.24, west: 0.55, north: 0.55, out: 0.4 }[each.kind];
     const x = left + (each.column + 0.5) * size + across;
     // What waits above the array stands closer together.
     const y = top + size * (each.row < 0 ? each.row * 0.45 + 0.15 : each.row + down);
-    token.lastChild.textContent = each.kind === "out" ? `${each.text} = ${shown(each.value)}` : each.text;
     token.style.transform = `translate(${x}px, ${y}px)`;
     token.style.opacity = visible(each) ? 1 : 0;
   }
 
+  /** Put a token aside. Taking it out would have the whole page styled anew. */
   function hide(key, token) {
-    token.remove();
+    token.style.opacity = 0;
     known.delete(key);
+    spare[key.split(" ")[0]].push(token);
   }
 
   /** Draw the bars of a run, which stay until another run or width; then only mark the cycle. */
@@ -210,7 +221,7 @@ export function mount(element, data) {
     set(here[0], { ...box, y: base - high, height: high });
     set(here[1], { ...box, y: base - high * part, height: high * part });
     set(here[2], { x: middle(state.cycle), y: height - 4 });
-    here[2].textContent = state.cycle;
+    write(here[2], String(state.cycle));
     for (const [number, text] of kept.labels) text.style.opacity = Math.abs(number - state.cycle) * wide < 22 ? 0 : 1;
   }
 
@@ -227,11 +238,9 @@ export function mount(element, data) {
     drag: { part: () => bars, handle: "cycle", value: (x, parts, state) => Math.ceil(((x - 4) / (parts.width - 8)) * cyclesOf(state)) },
     draw(state, parts) {
       const run = runOf(data, state, kept);
-      if (known.rest !== state.rest) {
-        for (const [key, token] of known) hide(key, token);
-        known.rest = state.rest;
-        known.two = state.rest === "outputs";
-      }
+      // The names and sums of another run are others.
+      if (kept.shown !== run) for (const [key, token] of known) hide(key, token);
+      Object.assign(kept, { shown: run, two: state.rest === "outputs" });
       drawArray(state, parts, run);
       drawBars(state, parts, run);
       kept.width = parts.width;
