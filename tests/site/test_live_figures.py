@@ -102,7 +102,7 @@ def test_the_array_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     # 2 to load, 12 + 2 + 2 - 2 to stream; 12 x 4 of 16 x 4 cells' cycles
     assert "Cycle 3 of 16" in summary(page)
     assert "busy 75 %" in summary(page)
-    tab_to(page, "Weights")
+    tab_to(page, "As released")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("radio", name="Outputs").is_checked()
@@ -267,3 +267,39 @@ def test_no_state_of_the_knee_has_a_violation(visit_moving: Any) -> None:
     found = violations(page)
     page.get_by_role("slider", name="Arrivals").press("End")
     assert found + violations(page) == []
+
+
+def test_a_question_is_asked_by_keyboard_alone_and_stands_in_the_address(visit_moving: Any) -> None:
+    page = visit_moving("runs.html")
+    assert summary(page).startswith("Yes, it fits")
+    tab_to(page, "Model")
+    page.keyboard.type("Llama 3.1 70B")
+    page.locator(".live-status", has_text="No:").wait_for(state="attached")
+    assert page.url.endswith("?runs.model=Llama3_70B")
+    page.locator(".run-verdict", has_text="too much").wait_for()
+    assert "4 bits" in page.locator(".run-why").inner_text()
+    tab_to(page, "As released")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    page.locator(".run-verdict", has_text="Yes, it fits").wait_for()
+    assert 'weights="int4"' in page.locator(".run-code").inner_text()
+    assert "--weights int4" in page.locator(".run-code").inner_text()
+
+
+def test_an_address_asks_its_question(visit_moving: Any) -> None:
+    page = visit_moving("runs.html?runs.model=Phi_4&runs.hardware=Cloud.L4&runs.batch_size=3")
+    assert summary(page).startswith("No:")
+    text = page.locator(".run-code").inner_text()
+    assert "mlsim serve Phi_4 Cloud.L4" in text
+    assert "--batch 3" in text
+
+
+def test_what_the_model_cannot_read_is_refused(visit_moving: Any) -> None:
+    page = visit_moving("runs.html?runs.model=GPT2&runs.prompt_tokens=2000")
+    assert "GPT-2 (124M) reads at most 1,024 tokens" in page.locator(".run-why").inner_text()
+    assert not page.locator(".run-memory").is_visible()
+
+
+@pytest.mark.parametrize("asked", ["", "?runs.model=Llama3_70B", "?runs.hardware=Cloud.L4"])
+def test_axe_finds_nothing_in_what_will_run(visit_moving: Any, asked: str) -> None:
+    assert not violations(visit_moving(f"runs.html{asked}", bypass_csp=True))

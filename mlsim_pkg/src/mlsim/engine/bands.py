@@ -162,10 +162,10 @@ def lent(kind: str, limits: tuple[float, float], loans: Iterable[Loan]) -> Lent:
     """
     far: dict[str, str] = {}
     for each in loans:
-        what, level = _LENT.get(each.constant, "device"), each.kin.level
-        if what not in far or _LEVELS.index(far[what]) < _LEVELS.index(level):
+        what, level = LENT.get(each.constant, "device"), each.kin.level
+        if what not in far or LEVELS_LENT.index(far[what]) < LEVELS_LENT.index(level):
             far[what] = level
-    found = [_lent(what, level, kind) for what, level in far.items()]
+    found = [lent_score(what, level, kind) for what, level in far.items()]
     return Lent(
         math.prod(min(1.0, each.least / limits[0]) for each in found),
         math.prod(max(1.0, each.most / limits[1]) for each in found),
@@ -174,14 +174,14 @@ def lent(kind: str, limits: tuple[float, float], loans: Iterable[Loan]) -> Lent:
 
 
 # What a constant belongs to, if not to the device.
-_LENT = {"exchange": "links"}
-_LEVELS = (*LEVELS, NOBODY)
+LENT = {"exchange": "links"}
+LEVELS_LENT = (*LEVELS, NOBODY)
 
 
-def _lent(what: str, level: str, kind: str) -> BorrowedScore:
+def lent_score(what: str, level: str, kind: str) -> BorrowedScore:
     """Return the score of such loans; of few rows that of farther loans, or of all kinds."""
     ours = [each for each in borrowed_scores() if each.what == what]
-    farther = [each for each in ours if _LEVELS.index(each.level) >= _LEVELS.index(level)]
+    farther = [each for each in ours if LEVELS_LENT.index(each.level) >= LEVELS_LENT.index(level)]
     several = [each for each in farther if each.kind == kind]
     several += [each for each in farther if each.kind == ALL]
     return next(each for each in several if each.rows >= FEWEST and each.series >= SERIES)

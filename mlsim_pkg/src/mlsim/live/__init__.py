@@ -7,6 +7,7 @@ from mlsim.live.figure import Figure, figure
 from mlsim.live.formulas import formula
 from mlsim.live.handles import Choice, Handle
 from mlsim.live.knee import knee
+from mlsim.live.will_it_run import will_it_run
 
 __all__ = [
     "Choice",
@@ -17,4 +18,5 @@ __all__ = [
     "figure",
     "formula",
     "knee",
+    "will_it_run",
 ]

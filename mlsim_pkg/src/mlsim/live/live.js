@@ -8,6 +8,7 @@
 // `css`, its own stylesheet.
 import { css } from "./live_style.js";
 
+const MOST = 8; // options that stand side by side; more are a list
 const QUIET = 500; // milliseconds until a change is announced and the address follows
 
 /** Return a new element with attributes and children. */
@@ -210,6 +211,24 @@ export function live(element, data, view) {
     return set_;
   }
 
+  function list(choice) {
+    const id = `${own}-${choice.name}`;
+    const select = make("select", { id });
+    const groups = {};
+    for (const [key, label] of choice.options) {
+      const [group, inner] = key.includes(".") ? key.split(".") : [];
+      const place = inner ? (groups[group] ??= make("optgroup", { label: group })) : select;
+      if (inner && !place.parentNode) select.append(place);
+      place.append(make("option", { value: key }, label));
+    }
+    select.addEventListener("change", () => {
+      pause();
+      change({ [choice.name]: select.value });
+    });
+    followers.push(() => (select.value = state[choice.name]));
+    return make("div", { class: "live-list" }, make("label", { for: id }, choice.label, " "), select);
+  }
+
   function button(label, sign, act) {
     const made = make("button", { type: "button", class: "live-button", "aria-label": label, title: label });
     made.append(sign);
@@ -254,7 +273,8 @@ export function live(element, data, view) {
     change({ [view.play.handle]: state[view.play.handle] + by });
   }
 
-  choices.forEach((each) => controls.append(radios(each)));
+  const short = ({ name, options }) => options.length <= MOST && !view.lists?.includes(name);
+  choices.forEach((each) => controls.append(short(each) ? radios(each) : list(each)));
   for (const handle of Object.values(handles)) controls.append(slider(handle));
   const buttons = make("div", { class: "live-buttons" });
   if (view.play) {

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from mlsim.solvers.serving.serving import Serving
+
 # Parts of a step, and of a device's memory, from below, and what to call them.
 STEP = {
     "forward": "forward",
@@ -28,6 +30,7 @@ MEMORY = {
     "weight_memory": "weights",
     "gradient_memory": "gradients",
     "optimizer_memory": "optimizer state",
+    "cache_memory": "KV cache",
     "activation_memory": "activations",
 }
 # A color for each part, distinct with any color vision; every second part is hatched.
@@ -57,8 +60,10 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
     return attach(ax, _numbers(runs, shares))
 
 
-def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw what fills the memory of each device, in GB, and what may be used; of any run.
+def plot_memory(
+    runs: Mapping[str, Training | Serving], *, ax: Axes | None = None
+) -> tuple[Figure, Axes]:
+    """Draw what fills the memory of each device, in GB, and what may be used.
 
     Raises
     ------
@@ -70,7 +75,8 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
     >>> plot_memory({"one A100": run})[1].get_ylabel()
     'GB on each device'
     """
-    heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in MEMORY}
+    names = [name for name in MEMORY if all(name in run.names for run in runs.values())]
+    heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in names}
     ax = _stacked(runs, heights, MEMORY, ax)
     usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
     lefts, rights = ([at + side for at in range(len(usable))] for side in (-0.45, 0.45))

@@ -334,7 +334,7 @@ def _origin(
 # A part of the time that is worth a word.
 TENTH = 0.1
 # Which causes of a step's time each constant decides; of all others, any.
-_CAUSES: Mapping[str, tuple[str, ...]] = {
+DECIDED_BY: Mapping[str, tuple[str, ...]] = {
     "compute_fraction": ("arithmetic",),
     "attention_fraction": ("arithmetic",),
     "memory_fraction": ("memory",),
@@ -375,9 +375,9 @@ def that_matter(loans: Iterable[Loan], causes: Mapping[str, float]) -> tuple[Loa
     return tuple(
         each
         for each in loans
-        if each.constant not in _CAUSES
+        if each.constant not in DECIDED_BY
         or each.kin.level == NOBODY
-        or sum(causes.get(name, 0.0) for name in _CAUSES[each.constant]) >= TENTH
+        or sum(causes.get(name, 0.0) for name in DECIDED_BY[each.constant]) >= TENTH
     )
 
 
