@@ -135,7 +135,7 @@ class Pot:
 
 
 def test_reference_of_a_class():
-    """`Profile` has `value` of `Answer`, and `report` of what is written by a form."""
+    """`Profile` has `value` of `Answer`, and `report` and `to_dict` of what is written by a form."""
     text = reference("Pot", Pot, prefix="kettle")
     begin = "## Pot {#kettle-pot}\n\nA pot, such as Pot(2).\n\n```python\nPot(cups: int"
     assert text.startswith(begin)
@@ -153,5 +153,5 @@ def test_reference_of_a_class():
     lines = re.findall(r"As any \[`(\w+)`\]\(#api-\w+\), it also has (.+)\.", written)
     of = {base: set(re.findall("`([a-z_]+)`", names)) for base, names in lines}
     assert {"value", "feasible"} <= of["Answer"]
-    assert of["Written"] == {"report"}
+    assert of["Written"] == {"report", "to_dict"}
     assert "As any" not in reference("Device", mlsim.Device)
