@@ -60,8 +60,8 @@ def _told(html: str, guess: Element, place: Element) -> dict[str, str]:
         words = _words(html, measured)
         if kind == "number":
             _number(html, measured, None, unit)
-            words += f" {unit}" if _NUMERAL.fullmatch(words) else ""
-        told["measured"] = words.strip()
+            words = _with_unit(words, unit)
+        told["measured"] = words
     return told
 
 
@@ -93,6 +93,22 @@ def _number(html: str, place: Element, without: Element | None, unit: str) -> fl
         f"its answer '{shown[0]}' is no number in its unit, '{unit}'",
         f'Show it in that unit, or ask in another: unit="{unit or "ms"}".',
     )
+
+
+def _with_unit(words: str, unit: str) -> str:
+    """Return words whose number has its unit, if it goes without one.
+
+    >>> _with_unit("94 on an A100", "tokens/s"), _with_unit("94 tokens per second", "tokens/s")
+    ('94 tokens/s on an A100', '94 tokens per second')
+    """
+    found = _NUMERAL.search(words)
+    if found is None or not unit:
+        return words
+    after = words[found.end() :].split()
+    tries = (" ".join([found[0], *after[:count]]) for count in range(1, _WORDS + 1))
+    if any(not isinstance(read_number(each, unit), Verdict) for each in tries if after):
+        return words
+    return f"{words[: found.end()]} {unit}{words[found.end() :]}"
 
 
 def _choices(text: str, items: list[str], *, ordered: bool) -> str:

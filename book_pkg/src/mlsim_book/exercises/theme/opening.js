@@ -24,7 +24,8 @@ function settledWords({ about, measured }, { guess, guessText }) {
   const right = about.kind === "number" ? far === "right" : guess === about.answer;
   let said = right ? ": right" : far ? `: ${far}` : `. It is ${about.answerText}`;
   if (far === "right" && guess !== about.answer) said = `: right, within ${AS_GOOD * 100} %`;
-  const words = ["You guessed ", make("strong", {}, guessText), `${said}.`];
+  const named = about.unit === "times" ? `a factor of ${digits(guess)}` : guessText; // not "8 times: 2 times too high"
+  const words = ["You guessed ", make("strong", {}, named), `${said}.`];
   if (measured) words.push(` Measured: ${measured.replace(/\.$/, "")}.`);
   return { right, words };
 }
