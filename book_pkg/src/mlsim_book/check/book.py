@@ -10,6 +10,7 @@ That references and citations lead somewhere, and that no label is used twice, a
 | notebooks | `render.notebooks` |
 | ids, links, headings, requests, valid HTML, spelling of terms | `built_site` |
 | links to other servers, on request | `built_site` |
+| answers that stand before their questions | `spoilers` |
 | what a genuine Quarto would do otherwise | `run`, `quarto` |
 """
 
@@ -28,6 +29,7 @@ from mlsim_book.check.sources import (
     check_unused,
     read_entries,
 )
+from mlsim_book.check.spoilers import check_spoilers
 from mlsim_book.errors import Problems
 from mlsim_book.model import ExecutedPage
 from mlsim_book.read.project import load_project
@@ -81,6 +83,7 @@ def check_book(
         site = read_site(project, place, pages, problems)
         links = [link for page in site.read.values() for link in page.links]
         check_site(site)
+        check_spoilers(site)
         check_unused(project, pages.values(), links, entries, problems)
         if external:
             check_external(site, progress)
