@@ -269,6 +269,47 @@ def test_no_state_of_the_knee_has_a_violation(visit_moving: Any) -> None:
     assert found + violations(page) == []
 
 
+def test_the_roof_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
+    page = visit_moving("roofs.html")
+    first = summary(page)
+    assert first.startswith("Batch 1: 517\u00a0µs, 1,930 samples a second.")
+    assert "kernel launches: 67\u00a0%. Band: 334\u00a0µs to 888\u00a0µs." in first
+    tab_to(page, "Batch")
+    page.keyboard.press("End")
+    assert page.locator(".scrub").inner_text() == "256"
+    assert "Batch 256: 17\u00a0ms" in summary(page)
+    assert "The largest part is arithmetic: 67\u00a0%." in summary(page)
+    page.keyboard.press("Home")
+    tab_to(page, "Hidden")
+    page.keyboard.press("ArrowRight")
+    assert "Measured: 2.13\u00a0ms (ONNX Runtime" in summary(page)
+    assert page.locator(".roof-measured:visible").count() == 5 + 1  # under the roof, and at the bar
+    # A rate that the reader sets has no band, and the figure says why.
+    tab_to(page, "Kernel launch")
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    assert page.locator(".roof-band:visible").count() == 0
+    assert "as fast as the device as it is. No band: you set the launch time" in summary(page)
+    page.wait_for_url(re.compile(r"\?roof\.kernel_overhead=3\.07\d&roof\.measured=on$"))
+    other = visit_moving(page.url.rsplit("/", 1)[1])
+    assert summary(other) == summary(page)
+    tab_to(page, "Reset")
+    page.keyboard.press("Enter")
+    assert summary(page) == first
+    assert page.locator(".roof-band:visible").count() == 1
+    page.wait_for_url(re.compile(r"roofs\.html$"))
+
+
+@pytest.mark.slow
+def test_no_state_of_the_roof_has_a_violation(visit_moving: Any) -> None:
+    page = visit_moving("roofs.html", bypass_csp=True)
+    found = violations(page)
+    page.get_by_role("radio", name="Shown").check()
+    page.get_by_role("slider", name="Memory bandwidth").press("End")
+    page.get_by_role("slider", name="Batch").press("End")
+    assert found + violations(page) == []
+
+
 def test_a_question_is_asked_by_keyboard_alone_and_stands_in_the_address(visit_moving: Any) -> None:
     page = visit_moving("runs.html")
     assert summary(page).startswith("Yes, it fits")

@@ -109,6 +109,7 @@ def test_the_page_answers_what_the_package_answers(
         answer = served(state)
         for name in run.SIZES:
             assert differ(answer.value(name), theirs[name]) <= CLOSE, (state, name)
+        assert differ(answer.value("memory_capacity") * 0.1, theirs["reserve"]) <= 1e-9, state
         if "refusal" in theirs:
             with pytest.raises(DoesNotFitError):
                 answer.value("time_to_first_token")
@@ -144,8 +145,12 @@ def test_a_million_tokens_cost_the_rent_by_the_rate(
 ) -> None:
     from mlsim.measured import prices
 
-    state = {"model": "Llama3_8B", "hardware": "Cloud.A100", "weights": "released"}
-    state |= {"kv_cache": "released", "batch_size": 8, "prompt_tokens": 512, "output_tokens": 128}
+    state = {"model": "Llama3_8B", "hardware": "Cloud.A100", "weights": "released"} | {
+        "kv_cache": "released",
+        "batch_size": 8,
+        "prompt_tokens": 512,
+        "output_tokens": 128,
+    }
     (found,) = ask_node(page(pairs.script, data), [("ask", [state])], tmp_path)
     rent, provider, date = data["rents"]["Cloud.A100"]
     rows = [row for row in prices(device="Cloud.A100", provider=provider) if str(row.date) == date]

@@ -7,6 +7,7 @@ from mlsim.live.figure import Figure, figure
 from mlsim.live.formulas import formula
 from mlsim.live.handles import Choice, Handle
 from mlsim.live.knee import knee
+from mlsim.live.roof import roof
 from mlsim.live.will_it_run import will_it_run
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "figure",
     "formula",
     "knee",
+    "roof",
     "will_it_run",
 ]

@@ -52,7 +52,8 @@ export function asked(state, data) {
   const found = answer(handles, pair, data.answer, "calibrated");
   const told = constants(pair, data.answer);
   if (found.refusal && found.refusal !== "does_not_fit") return { ...found, why: told.text };
-  const all = { ...found, weights: told.weights, cache: told.cache, loans: told.loans };
+  const reserve = told.memory_capacity - found.usable_memory;
+  const all = { ...found, reserve, weights: told.weights, cache: told.cache, loans: told.loans };
   if (found.refusal) return all;
   const [roofline, bound] = ["roofline", "bound"].map((each) => answer(handles, pair, data.answer, each));
   const bands = Object.fromEntries(SPEEDS.map(({ name }) => [name, band(name, found, bound, told.loans, data.bands)]));
@@ -152,7 +153,7 @@ export function mount(element, data) {
         setTimeout(() => (copy.textContent = "Copy"), 1500);
       });
       at[name] = text;
-      at.code.append(make("div", { class: "run-block" }, make("p", {}, name), copy, make("pre", { tabindex: "0", "aria-label": `${name} code` }, text)));
+      at.code.append(make("div", { class: "run-block" }, make("div", {}, make("p", {}, name), copy), make("pre", { tabindex: "0", "aria-label": `${name} code` }, text)));
     }
     picture.append(make("div", { class: "run" }, at.verdict, at.why, at.memory, at.speed, at.facts, at.loans, at.code));
   }
@@ -184,7 +185,7 @@ export function mount(element, data) {
   }
 
   function memory(found) {
-    const reserve = found.usable_memory / 9;
+    const { reserve } = found;
     const total = Math.max(found.usable_memory + reserve, found.memory_required);
     const free = found.memory_free;
     const parts = PARTS.map(([name, words, kind]) => [found[name], words, kind]);
