@@ -96,7 +96,8 @@ ASKED = (
         ("It takes 0.0457 s", True, "its unit"),
         ("It takes 45.7 ms", False, ""),  # on another page, perhaps of something else
         ("The latency of a step is 45.7 ms", False, "its name"),
-        ("Its step latency is 46", False, "its name"),
+        ("Its step latency is 46", True, "its name"),
+        ("Its step latency is 46", False, ""),  # two digits are soon alike
         ("Its step latency is 45.8 ms", False, ""),
         ("A step latency of 45.7 MB", True, ""),
         ('A step latency of <span class="given">45.7 ms</span>', True, ""),

@@ -32,6 +32,7 @@ def find_told(question: Question, told: Told, page: Page, *, own: bool) -> Itera
             yield told, start, shown, "the same result"
         elif any(
             name in question.names
+            and _noted(question, value)
             and _agree(question, value, one.start(), question.tolerance) is not None
             for name, value in pairs for one in _NUMERAL.finditer(value)
         ):  # fmt: skip
@@ -54,6 +55,8 @@ def _plain(
         other = re.match(r"[ \u00a0-]?[^\W\d]", told.text[match.end() :]) and not _counted(question)
         if fits is None or (other and not fits):
             continue
+        if not own and len(re.sub(r"\D", "", match[0])) < _SHORT:
+            continue  # two digits are soon alike
         context = f"{told.text[max(0, match.start() - 200) : match.end() + 100]} {told.around}"
         named = len(stems & _stems(context)) * 2 > len(stems) > 0
         unit = rf"(?<![\w'’]){re.escape(question.unit)}(?!\w)"
@@ -66,6 +69,19 @@ def _plain(
         if named or (same and told.kind != "the data of a figure"):
             how = "its words and unit" if question.what == "exercise" else "its name"
             yield told, match.start(), match[0], how if named else "its unit"
+
+
+def _noted(question: Question, note: str) -> bool:
+    """Return whether a note and the answer's share two numbers, within the tolerance.
+
+    One is enough where the answer's has no other; a ratio alone may be of anything.
+    """
+    own, other = (
+        {float(one[0].replace(",", "")) for one in _NUMERAL.finditer(each)}
+        for each in (" ".join(question.notes), note)
+    )
+    close = [a for a in own if any(abs(a - b) <= question.tolerance * a for b in other)]
+    return len(close) >= min(2, len(own))
 
 
 def _counted(question: Question) -> bool:

@@ -111,11 +111,12 @@ def _before(
     question: Question, name: str, page: Page, site: BuiltSite, index: Mapping[str, list[list[str]]]
 ) -> Iterator[Found]:
     """Yield what a page tells of an answer before its question."""
-    own = name == question.page
+    own, judged = name == question.page, ""
     for told in page.told:
         guess = question.what == "guess"
         if not own or told.start < question.start or (guess and told.kind == "a heading"):
             yield from find_told(question, told, page, own=own)
+            judged += f" {told.text}"
     source = site.pages[name].source
     code = _settling(question.name, source) if own and math.isnan(question.answer) else ""
     if code and (at := source.find(code, 0, source.find(f"#{question.name}"))) > 0:
@@ -125,12 +126,18 @@ def _before(
             yield Told(start, "a link", "", label=label), 0, f"@{label}", "it settles the guess"
     if question.what != "guess":
         return
-    for url, title, text in index.get(name, []):
+    pieces = [
+        (page.html.find(f'id="{url.partition("#")[2]}"') if "#" in url else 0, title, text)
+        for url, title, text in index.get(name, [])
+    ]
+    for section, title, text in pieces:
         shown = _up_to(question, text) if own else text
-        section = page.html.find(f'id="{url.partition("#")[2]}"') if "#" in url else 0
-        if shown is text and own and section > question.start:
-            shown = ""
-        yield from find_told(question, Told(section, _INDEX, f"{title}. {shown}"), page, own=own)
+        # a section is above the question if the next one begins there
+        after = min((each for each, *_ in pieces if each > section), default=len(page.html))
+        if shown is text and own and after > question.start:
+            continue
+        told = Told(section, _INDEX, f"{title}. {shown}")
+        yield from _besides(judged, find_told(question, told, page, own=own))
     file = site.project.root / _notebook(name)
     if not own or not file.is_file():
         return
@@ -142,9 +149,17 @@ def _before(
         texts = ["".join(each) for each in (cell["source"], *outputs)]
         parts = [_up_to(question, each) for each in texts]
         for line in "\n".join(parts).split("\n"):
-            yield from find_told(question, Told(0, _NOTEBOOK, line), page, own=True)
+            told = Told(0, _NOTEBOOK, line)
+            yield from _besides(judged, find_told(question, told, page, own=True))
         if parts != texts:
             return
+
+
+def _besides(judged: str, found: Iterator[Found]) -> Iterator[Found]:
+    """Yield what the page does not show, where it is known what a number opens to."""
+    for each in found:
+        if not re.search(rf"(?<![\w.,]){re.escape(each[2])}(?![\d])", judged):
+            yield each
 
 
 def _settling(name: str, source: str) -> str:

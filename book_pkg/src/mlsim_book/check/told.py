@@ -53,6 +53,7 @@ class Question:
     origins: frozenset[str]
     names: frozenset[str]  # of the answer
     figures: frozenset[str]  # that settle it
+    notes: tuple[str, ...] = ()  # what it opens to: more digits than its page shows
 
 
 @dataclass
@@ -102,6 +103,7 @@ def read_told(html: str, name: str) -> Page:
             float(number or "nan"), given.get("data-unit", ""),
             min(0.01, float(given.get("data-tolerance", 0.01))),
             frozenset(origins), frozenset(names), frozenset(figures),
+            tuple(value for one in origins for _, value in page.cards.get(one, [])[:1]),
         ))  # fmt: skip
     return page
 
@@ -210,7 +212,9 @@ class _Walk:
         walk = _Walk(self.html)
         walk.element(pre, "code", label, blocks=False)
         lines = "".join(walk.pieces).split("\n")
+        above = self.told[-1].text if self.told and "code" in self.told[-1].kind else ""
+        heads = f"{lines[0]} {above}" if kind == "printed output" else ""
         self.told += [
-            Told(pre.start, kind, each, lines[0] if kind == "printed output" else "", label)
+            Told(pre.start, kind, each, heads, label)
             for each in lines if each.strip()
         ]  # fmt: skip
