@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         FeedForward,
         Indexer,
         LatentAttention,
+        Part,
         Recurrent,
         StateSpace,
     )
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from mlsim.workloads.steps import Offload, Speculation
 
 __all__ = ["Attention", "DeltaRule", "Experts", "FeedForward", "Indexer", "LatentAttention"]
-__all__ += ["Network", "Offload", "Recurrent", "Released", "Speculation", "StateSpace"]
+__all__ += ["Network", "Offload", "Part", "Recurrent", "Released", "Speculation", "StateSpace"]
 __all__ += ["Transformer", "announced", "load_model"]
 
 _HOMES = {
     **dict.fromkeys(("Attention", "Experts", "FeedForward", "LatentAttention"), "blocks"),
-    **dict.fromkeys(("DeltaRule", "Indexer", "Recurrent", "StateSpace"), "blocks"),
+    **dict.fromkeys(("DeltaRule", "Indexer", "Part", "Recurrent", "StateSpace"), "blocks"),
     **dict.fromkeys(("Network", "Released"), "model"),
     **dict.fromkeys(("Offload", "Speculation"), "steps"),
     "Transformer": "language",
