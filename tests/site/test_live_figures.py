@@ -102,7 +102,7 @@ def test_the_array_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     # 2 to load, 12 + 2 + 2 - 2 to stream; 12 x 4 of 16 x 4 cells' cycles
     assert "Cycle 3 of 16" in summary(page)
     assert "busy 75 %" in summary(page)
-    tab_to(page, "As released")
+    tab_to(page, "Weights")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("radio", name="Outputs").is_checked()
