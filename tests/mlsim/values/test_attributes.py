@@ -18,6 +18,7 @@ from mlsim.quantities import VOCABULARY
 from mlsim.solvers.answer import Answer
 from mlsim.systems import PrefillPool
 from mlsim.units import factor
+from mlsim.quantities import term
 from mlsim.values import counts
 from mlsim.values.attributes import count, result
 from mlsim.values.kinds import Plain, Quantity
@@ -121,7 +122,7 @@ def test_each_result_is_typed_and_is_what_value_gives(kind: str) -> None:
             with pytest.raises(MlsimError):
                 getattr(answer, name)
         elif name not in ARRAYS:
-            value, unit = getattr(answer, name), answer._term(name).unit
+            value, unit = getattr(answer, name), term(name).unit
             assert isinstance(value, Quantity), name
             assert value.si == pytest.approx(answer.value(name), rel=1e-12), name
             assert factor(value.base, unit) == 1, name

@@ -26,6 +26,7 @@ SOFTMAX = ("softmax", "log_softmax")
 def sides(shape: model.Shape) -> tuple[int, ...]:
     """Return a shape as frameworks write it: channels first in a map, tokens first in a sequence.
 
+    >>> from mlsim.workloads.model import Shape
     >>> sides(Shape(64, 56)), sides(Shape(768, 197, rank=1)), sides(Shape(10, 1))
     ((64, 56, 56), (197, 768), (10,))
     """
