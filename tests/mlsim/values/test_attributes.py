@@ -14,11 +14,10 @@ import pytest
 import mlsim
 from mlsim import Engine
 from mlsim.errors import InvalidValueError, MlsimError
-from mlsim.quantities import VOCABULARY
+from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.answer import Answer
 from mlsim.systems import PrefillPool
 from mlsim.units import factor
-from mlsim.quantities import term
 from mlsim.values import counts
 from mlsim.values.attributes import count, result
 from mlsim.values.kinds import Plain, Quantity
