@@ -16,8 +16,6 @@ from kept import script
 from mlsim_book.render.live_figures import names_on
 
 LIMIT = 50_000  # bytes, compressed: scripts and data of a page
-# What is above the limit today: 82 models on 113 devices. It may not grow, and is to shrink.
-ABOVE = {"will_it_run.html": 54_000}
 AXE = script("axe_violations.js")
 FOCUS = "document.activeElement"
 
@@ -204,7 +202,7 @@ def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
         if names_on(text)
     }
     assert {"capacity.html", "hardware_ecosystem.html"} <= weights.keys()
-    assert {page: n for page, n in weights.items() if n > ABOVE.get(page, LIMIT)} == {}
+    assert {page: n for page, n in weights.items() if n > LIMIT} == {}
 
 
 @pytest.mark.slow

@@ -254,13 +254,13 @@ def planned(
     const total_compute_time=sum0;
     return {total_compute_time};};
     """
-    found = _Function(moving, columns, wanted, used, called)
+    found = Function(moving, columns, wanted, used, called)
     for step in steps:
         found.add(step)
     return f"const {name}=({','.join(('c', *moving))})=>{{\n{found.body()}}};"
 
 
-class _Function:
+class Function:
     """A plan's lines, by level: how many sums over operators stand before one."""
 
     def __init__(
@@ -277,7 +277,7 @@ class _Function:
         self.many: set[str] = set()
         # Columns that a later loop reads, or that are wanted.
         self.kept: set[str] = set()
-        self.lines: dict[int, list[str]] = {}
+        self.lines: dict[int, list[tuple[str, str]]] = {}
         self.loops: dict[int, list[tuple[str, str]]] = {}
         self.sums: dict[str, tuple[str, int]] = {}
         self.along = ""
@@ -292,7 +292,7 @@ class _Function:
             self.many.add(made)
             self.loops.setdefault(level, []).append((made, text))
         else:
-            self.lines.setdefault(level, []).append(f"const {made}={text};\n")
+            self.lines.setdefault(level, []).append((made, text))
 
     def total(self, values: ast.expr, repeats: ast.expr) -> ast.expr:
         """Return what stands for a sum over operators, whose lines are added."""
@@ -305,12 +305,16 @@ class _Function:
         if many:
             each = f"{self._text(values, level, True, _PRODUCT)}*{each}"
         if (each, level) not in self.sums.values():
-            self.sums[f"sum{len(self.sums)}"] = (each, level)
+            self.sums[self.sum_of(each)] = (each, level)
         name = next(name for name, sum_ in self.sums.items() if sum_ == (each, level))
         self.level[name] = level + 1
         total = ast.Name(name)
         # Where all operators have the same value, their number is added up.
         return total if many else ast.BinOp(values, ast.Mult(), total)
+
+    def sum_of(self, _each: str) -> str:
+        """Return the name of a new sum."""
+        return f"sum{len(self.sums)}"
 
     def _place(self, tree: ast.expr) -> tuple[int, bool]:
         """Return the level at which an expression is known, and whether it is a column."""
@@ -321,10 +325,11 @@ class _Function:
 
     def _text(self, tree: ast.expr, level: int, many: bool, least: int = _SUM) -> str:
         names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
-        named = {each: self._named(each, level) for each in names - _functions(tree)}
+        named = {each: self.named(each, level) for each in names - _functions(tree)}
         return Writer(named, self.used).text(tree, least, column=many)
 
-    def _named(self, name: str, level: int) -> str:
+    def named(self, name: str, level: int) -> str:
+        """Return how a quantity is read at a level."""
         if name in self.many:
             if self.level[name] == level:
                 return name
@@ -345,7 +350,7 @@ class _Function:
         starts += [f"{name}=0" for name in self.sums]
         found = [f"let {','.join(starts)};\n"] if starts else []
         for level in range(1 + max((*self.lines, *self.loops, *self._ends()), default=0)):
-            found += self.lines.get(level, [])
+            found += [f"const {name}={text};\n" for name, text in self.lines.get(level, [])]
             inner = []
             for name, text in self.loops.get(level, []):
                 inner.append(f"const {name}={text};\n")
@@ -375,7 +380,7 @@ def _calls(node: Any) -> bool:
 class _Totals(ast.NodeTransformer):
     """Takes sums over operators out of an expression, the innermost first."""
 
-    def __init__(self, function: _Function) -> None:
+    def __init__(self, function: Function) -> None:
         self.function = function
 
     def visit_Call(self, node: ast.Call) -> ast.expr:

@@ -16,7 +16,8 @@ from mlsim.live.chains import REFUSALS, chain_of
 from mlsim.live.compiled import Compiled, _proven
 from mlsim.live.pairs import FORM, TEXT, Block, Pair, Table, asked_of, same_or_refuse
 from mlsim.live.programs import Program
-from mlsim.live.scripts import _LONGEST, _Body, _json
+from mlsim.live.scripts import _Body, _json
+from mlsim.live.shared_steps import Chosen, SharedSteps
 
 _DRAWN, _SEED = 300, 1
 _MODULE = """\
@@ -53,7 +54,9 @@ for(const [name,x] of its)made[name]=data.wide.includes(name)&&!Array.isArray(x)
 return own[estimate]=made;};
 export const answer=(handles,pair,data,estimate)=>{
 const c=of(estimate,pair,data);
-return c.text!==undefined?{refusal:"unsupported"}:plans[forms[estimate][c.form]](handles,c);};
+if(c.text!==undefined)return {refusal:"unsupported"};
+const [body,...used]=plans[forms[estimate][c.form]];
+return bodies[body](handles,c,used.map(each=>functions[each]));};
 """
 
 
@@ -89,8 +92,9 @@ def compiled_pairs(table: Table) -> Pairs:
     columns = list(dict.fromkeys(name for each in blocks for name in each.columns))
     wide = list(dict.fromkeys((*columns, *(name for each in blocks for name in each.wide))))
     used: set[str] = set()
-    functions: dict[Any, str] = {}
-    plans: dict[str, int] = {}
+    shared = SharedSteps(used)
+    bodies: dict[str, int] = {}
+    plans: dict[tuple[int, ...], int] = {}
     chosen: dict[str, list[int]] = {each: [] for each in table.results}
     fixed: dict[str, Any] = {}
     for pair in forms.values():
@@ -105,14 +109,15 @@ def compiled_pairs(table: Table) -> Pairs:
                     same_or_refuse(name, value, known[name], pair)
                 elif fixed.setdefault(name, value) != value:
                     raise UnreachableError(f"{name} is {value} for {pair}, not {fixed[name]}.")
+            functions = Chosen(shared)
             text = _Body(program, functions, used).text(
                 table.handles, frozenset(table.start), dict.fromkeys(table.start, 1.0)
             )
-            chosen[estimate].append(plans.setdefault(text, len(plans)))
-    written = "".join(f"{each}\n" for each in functions.values())
+            plan = (bodies.setdefault(text, len(bodies)), *functions.plans)
+            chosen[estimate].append(plans.setdefault(plan, len(plans)))
     script = (
-        f"{helpers(used)}{_LONGEST}{written}const plans=[{','.join(plans)}];\n"
-        f"const forms={json.dumps(chosen, separators=(',', ':'))};\n{_MODULE}"
+        f"{helpers(used)}{shared.text()}const bodies=[{','.join(bodies)}];\n"
+        f"const plans={_short(list(plans))};\nconst forms={_short(chosen)};\n{_MODULE}"
     )
     pool: dict[str, int] = {}
     data: dict[str, Any] = {
@@ -149,6 +154,10 @@ def _program(
     return replace(
         program, steps=tuple(steps), results=held, fits=fits[:2] if fits else program.fits
     )
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _constants(program: Program) -> dict[str, Any]:

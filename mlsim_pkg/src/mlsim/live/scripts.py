@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from mlsim.equations.javascript import Writer, helpers, number, planned
+from mlsim.equations.registry import Equation
 from mlsim.live.chains import LENGTHS, LONGEST, Call
 from mlsim.live.handles import Handle
 from mlsim.live.programs import Program, Source, Step
 
+# What `planned` takes: equations, what moves, which are columns, what is wanted.
+Given = tuple[Sequence[Equation], Sequence[str], Collection[str], Sequence[str]]
 _LONGEST = """\
 const longest=(most,output,fits)=>{let low=0,high=most;
 while(low<high){const m=Math.floor((low+high+1)/2),p=Math.max(m-output,Math.min(m-1,1));
@@ -53,7 +56,7 @@ def script_of(
     A program is a text where the package refuses the choices.
     """
     used: set[str] = set()
-    functions: dict[Any, str] = {}
+    functions = Functions(used)
     texts: list[str] = []
     plans: dict[Any, int] = {}
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -69,7 +72,7 @@ def script_of(
         rows[picked] = {"plan": place, **_constants(program)}
         if program.operators:
             rows[picked]["operators"] = list(program.operators)
-    written = "".join(f"{each}\n" for each in functions.values())
+    written = "".join(f"{each}\n" for each in functions.texts.values())
     halving = _LONGEST if any("=longest(" in each for each in texts) else ""
     script = f"{helpers(used)}{halving}{written}const plans=[{','.join(texts)}];\n{_MODULE}"
     return script, {"choices": list(choices), **_tables(choices, rows)}
@@ -163,11 +166,31 @@ def _json(value: Any) -> Any:
     return int(value) if value == int(value) and abs(value) < 1e15 else float(value)
 
 
+class Functions:
+    """Functions of programs, each written whole, and calls of them."""
+
+    arguments = "h,c"
+
+    def __init__(self, used: set[str]) -> None:
+        self.used = used
+        self.texts: dict[Any, str] = {}
+
+    def call(self, given: Given, called: Mapping[str, str], sources: list[str]) -> str:
+        """Return a call of a function of what `planned` takes; `sources` is what moves."""
+        key = (given, tuple(called.items()))
+        if key not in self.texts:
+            name = f"f{len(self.texts)}"
+            self.texts[key] = planned(name, *given, self.used, called)
+        name = self.texts[key].partition("=")[0].removeprefix("const ")
+        return f"{name}({','.join(('c', *sources))})"
+
+
 class _Body:
     """A program as a function of handles and constants."""
 
-    def __init__(self, program: Program, functions: dict[Any, str], used: set[str]) -> None:
+    def __init__(self, program: Program, functions: Any, used: set[str]) -> None:
         self.program, self.functions, self.used = program, functions, used
+        # Calls by their text: the part that was asked so.
         self.made: dict[str, str] = {}
         self.variables: dict[str, str] = {}
 
@@ -190,8 +213,7 @@ class _Body:
             self.variables["settled"] = "part_settled"
             lines += program.settled.lines("call_load", program.results)
         for place, step in enumerate(program.steps):
-            given = ",".join(("c", *(self._source(each, place) for each in step.moving.values())))
-            call = f"{self._function(step, place)}({given})"
+            call = self._asked(step, place)
             # The same question under two names is asked once.
             if call not in self.made:
                 self.made[call] = _named(step.name)
@@ -199,7 +221,7 @@ class _Body:
             self.variables[step.name] = self.made[call]
             if LONGEST in program.results and (step.name, _free(program)) == program.fits:
                 lines.append(self._longest(call))
-        body = "(h,c)=>{\n" + "\n".join((*lines, self._results())) + "}"
+        body = f"({self.functions.arguments})=>{{\n" + "\n".join((*lines, self._results())) + "}"
         if program.settled is None:
             return body
         return f"(()=>{{{program.settled.functions(self.used)}return {body};}})()"
@@ -212,15 +234,12 @@ class _Body:
         fits = f"({','.join(LENGTHS)})=>{{{inner}return {call}.{_free(program)}>=0;}}"
         return f"const part_longest=longest(c.of_context,output_tokens,{fits});"
 
-    def _function(self, step: Step, place: int) -> str:
+    def _asked(self, step: Step, place: int) -> str:
         keys = {name: self.program.keys[place, name] for name in step.own}
         called = {name: key for name, key in keys.items() if name not in step.moving}
         given = (step.plan.steps, tuple(step.moving), step.columns, step.plan.wanted)
-        key = (given, tuple(called.items()))
-        if key not in self.functions:
-            name = f"f{len(self.functions)}"
-            self.functions[key] = planned(name, *given, self.used, called)
-        return self.functions[key].partition("=")[0].removeprefix("const ")
+        sources = [self._source(each, place) for each in step.moving.values()]
+        return str(self.functions.call(given, called, sources))
 
     def _source(self, source: Source, place: int) -> str:
         kind, *names = source
