@@ -264,7 +264,7 @@ def total(values: Value, repeats: Value) -> Value:
             # No axis of operators: the same value holds for each of them.
             return values * float(repeats.sum())
         # A matrix product is one pass over the rows; multiply-and-sum is two.
-        return repeats.ravel() @ values
+        return (repeats if repeats.ndim == 1 else repeats.ravel()) @ values
     return values * repeats
 
 

@@ -257,7 +257,7 @@ class Question:
             every = np.broadcast_to(found[:, None], (len(found), stride)).reshape(-1)
             return every[start - first * stride :][:size]
         low = start % count
-        return np.tile(values, (low + size) // count + 1)[low:][:size]
+        return np.tile(values, -(-(low + size) // count))[low:][:size]
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[dict[str, Any], int, int]]:
         """Yield the choices that rows from `start` to `stop` have, and the rows of each."""

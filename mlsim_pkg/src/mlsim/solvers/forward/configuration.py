@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mlsim.equations import Equation, equations_of, roofline
 from mlsim.equations.graph import Run, fold
 from mlsim.hardware import Device
-from mlsim.parameters import CALIBRATED, check
+from mlsim.parameters import CALIBRATED
 from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
 from mlsim.solvers.question import Known, Question, of_device, recorded, shape_of
@@ -76,9 +76,6 @@ class Configuration:
     givable: ClassVar[tuple[str, ...]] = GIVABLE
     keeps: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check("estimate", self.estimate)
-
     @property
     def why(self) -> str:
         """Why the answer is in this precision; "" where it was asked for."""
@@ -116,6 +113,11 @@ class Configuration:
         if self.given:
             shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
             self.question.check_given(self.given, ("batch_size",), shares)
+
+    @property
+    def plain(self) -> bool:
+        """Whether one batch is all that is asked: the usual question, which is answered fast."""
+        return type(self.batch_size) is float and not self.given
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -181,7 +183,7 @@ class Configuration:
 
     def evaluate(self, *wanted: str) -> dict[str, Any]:
         """Compute quantities of the whole network: floats for one point, else arrays."""
-        if self.given or not question.ARRAYS or type(self.batch_size) is not float:
+        if not (self.plain and question.ARRAYS):
             return self.question.evaluate(*wanted)
         # Of one batch after another, all else is the same as the last time.
         table = self.table

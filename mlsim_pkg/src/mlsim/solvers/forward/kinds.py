@@ -161,7 +161,6 @@ class OnChip(Configuration):
     keeps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if CACHE not in self.given and self.device.last_level_figure is None:
             raise InvalidValueError(
                 f"{self.device.name} has no cache on record that could keep activations. Give "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.parameters import CALIBRATED, validate, validate_given
+from mlsim.parameters import CALIBRATED, check, validate, validate_given
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
@@ -148,10 +148,10 @@ class Profile(TimedAnswer):
     def __init__(self, configuration: Configuration, *, check_memory: bool) -> None:
         super().__init__(configuration, check_memory=check_memory)
         self.configuration = configuration
-        if configuration.shape:
-            _ = self.question.known  # results wait until all that are wanted are computed together
-        else:
+        if configuration.plain or not configuration.shape:
             self._values = configuration.evaluate(*_USUAL_RESULTS)
+        else:
+            _ = self.question.known  # results wait until all that are wanted are computed together
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -338,11 +338,13 @@ def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:
         from mlsim.solvers.forward.kinds import on_chip
 
         return on_chip(estimate, activations)
-    if estimate != CALIBRATED:
-        return Configuration
-    from mlsim.solvers.forward.kinds import CalibratedConfiguration
+    if estimate == CALIBRATED:
+        from mlsim.solvers.forward.kinds import CalibratedConfiguration
 
-    return CalibratedConfiguration
+        return CalibratedConfiguration
+    if estimate != "roofline":  # the usual one
+        check("estimate", estimate)
+    return Configuration
 
 
 def solve(

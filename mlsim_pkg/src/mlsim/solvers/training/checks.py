@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,9 @@ def scenario(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Scenario:
     """
     # What any layout would have wrong is said before what this one has.
     fixed = settled(asked) if fixed is None else fixed
-    made = Scenario(parallelism=parallelism_of(asked), **fixed)
+    if "parallelism" not in fixed:
+        fixed = {**fixed, "parallelism": parallelism_of(asked)}
+    made = Scenario(**fixed)
     check_batch(made)
     _ = made.table  # refuses devices that were not measured
     _check_given(made)
@@ -296,20 +298,23 @@ def parallelism_of(asked: Asked) -> Parallelism:
         **sizes,
     )
     names = ("tensor", "pipeline", "context", "data")
-    product = " x ".join(f"{name}_parallel {getattr(parallelism, name)}" for name in names)
-    check_devices(asked, parallelism.devices, product)
+    check_devices(
+        asked,
+        parallelism.devices,
+        lambda: " x ".join(f"{name}_parallel {getattr(parallelism, name)}" for name in names),
+    )
     check_exchange(asked.hardware, parallelism.expert, parallelism.tensor)
     _check_model(asked, parallelism)
     return parallelism
 
 
-def check_devices(asked: Asked, needed: int, what: str) -> None:
-    """Refuse more devices than there are; `what` needs them."""
+def check_devices(asked: Asked, needed: int, what: Callable[[], str]) -> None:
+    """Refuse more devices than there are; `what` says what needs them."""
     there = 1 if isinstance(asked.hardware, Device) else asked.hardware.devices
     if needed > there:
         have = "is one" if there == 1 else f"has {there:,}"
         raise InvalidValueError(
-            f"{what} needs {needed:,} devices; {asked.hardware.name} {have}. Use fewer, or give "
+            f"{what()} needs {needed:,} devices; {asked.hardware.name} {have}. Use fewer, or give "
             "a larger system: one of the zoo, a .toml file, or Cluster('mine', node, nodes=..., "
             "link_bandwidth='200 Gb/s')."
         )

@@ -193,15 +193,16 @@ def search(asked: Asked) -> Training:
     failed: set[tuple[Any, ...]] = set()
     for candidate in candidates(asked):
         layout = tuple(getattr(candidate, name) for name in _OF_LAYOUT)
+        chosen: dict[str, Any] = {**fixed, "micro_batch": float(candidate.micro_batch)}
         for recipe in recipes:
             if (*layout, recipe.recompute) in failed:
                 continue
-            chosen = {"recipe": recipe, "micro_batch": float(candidate.micro_batch)}
             try:
-                training = Training(scenario(candidate, {**fixed, **chosen}))
+                training = Training(scenario(candidate, {**chosen, "recipe": recipe}))
             except InvalidValueError as error:
                 refusal = refusal or f" The first that was tried: {error}"
                 break  # does not divide the model or the batch
+            chosen["parallelism"] = training.run.parallelism  # checked once for all recipes
             free = training._value("memory_free")
             if free >= 0:
                 if best is None or training._value("step_time") < best._value("step_time"):

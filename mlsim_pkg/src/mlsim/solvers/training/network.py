@@ -409,7 +409,7 @@ def network_scenario(asked: Asked) -> NetworkScenario:
         raise unknown_name("optimizer", optimizer, OPTIMIZERS)
     found = settled_of_any(asked, "train_network")
     copies, micro, batch = data_copies(asked, 1), found["micro_batch"], found["global_batch"]
-    check_devices(asked, copies, f"data_parallel = {copies:,}")
+    check_devices(asked, copies, lambda: f"data_parallel = {copies:,}")
     # By default a device takes all of its share at a time.
     words = "" if micro is None else f" x micro_batch = {copies} x {micro:,.0f}"
     check_multiple(batch, copies * (micro or 1.0), words)
