@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,3 +162,36 @@ def test_without_scripts_and_on_paper_stands_the_question_alone(visit_coffee: An
     assert settled(page) == []
     assert page.locator("#gss-time").inner_text().strip() == "How long does the water take?"
     assert page.locator("#gss-where li li").first.is_visible()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_each_guess_of_the_book_is_settled(
+    visit: Any, built_book: Path, book_url: str, right: bool
+) -> None:
+    """By keyboard: the answer, or three times as much, or the choice after the right one."""
+    pages = sorted(built_book.rglob("*.html"))
+    asks = [each for each in pages if 'class="guess"' in each.read_text("utf-8")]
+    assert asks
+    for path in asks:
+        page = visit(f"{book_url}/{path.relative_to(built_book)}", reduced_motion="reduce")
+        boxes, far = page.locator("main .guess").all(), 0
+        for box in boxes:
+            kind, unit, answer = (
+                box.get_attribute(f"data-{each}") for each in ("kind", "unit", "answer")
+            )
+            box.locator("input").first.focus()
+            if kind == "number":
+                percent = " %" if unit == "%" else ""
+                page.keyboard.type(f"{float(answer) * (1 if right else 3):.12g}{percent}")
+                far += not right
+            else:
+                page.keyboard.press("Space")
+                for _ in range((int(answer) - right) % box.locator("input").count()):
+                    page.keyboard.press("ArrowDown")
+            page.keyboard.press("Enter")
+        said = settled(page)
+        assert [": right" in each for each in said] == [right] * len(boxes), said
+        assert sum(": 3.0 times too high" in each for each in said) == far, said
+        measured = page.locator("main .guess[data-measured]").count()
+        assert sum("Measured: " in each for each in said) == measured
+        page.context.close()

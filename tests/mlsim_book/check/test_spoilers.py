@@ -113,3 +113,9 @@ def test_what_tells_an_answer(text: str, own: bool, expected: str) -> None:
     before = [each for each in page.told if each.start < question.start]
     found = [how for each in before for *_, how in find_told(question, each, page, own=own)]
     assert found == [expected] * bool(expected)
+
+
+def test_nothing_tells_what_is_measured_as_the_page_is_made() -> None:
+    html = ASKED.format("Machines differ").replace('<p class="settles"', '<div class="settles"')
+    cell = html.replace("</p></main>", '<div class="cell measured">45.7 ms</div></div></main>')
+    assert [len(read_told(each, "a.html").questions) for each in (html, cell)] == [1, 0]

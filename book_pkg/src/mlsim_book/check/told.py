@@ -94,6 +94,8 @@ def read_told(html: str, name: str) -> Page:
         number = given.get("data-kind") == "number" and given.get("data-answer")
         if not (number or place):
             continue
+        if place and any(one.tag == "div" for one in place.all("measured")):
+            continue  # measured as the page is made: nothing can tell it
         origins, names, figures = _settled(page, place) if place else ([], [], [])
         title = next(each.all("theorem-title"), None)
         if title and (named := re.search(r"\((.*)\)", words(html, title))):
