@@ -18,7 +18,7 @@ import pandas as pd
 from kept import text
 from selectolax.lexbor import LexborHTMLParser
 
-from mlsim import Engine, Hardware, Models, anatomy
+from mlsim import Hardware, Models, anatomy
 
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 Data = pd.DataFrame
@@ -209,11 +209,6 @@ def panel(d: Data, name: str) -> tuple[pd.Series, Data, pd.Series]:
 def of_roof(d: Data, name: str) -> float:
     top, _, mark = panel(d, name)
     return float(mark.y / min(top.y, top.y / top.x * mark.x))
-
-
-def usable() -> float:
-    served = Engine.serve(model="Llama3_8B", hardware="H100", prompt_tokens=1792, output_tokens=512)
-    return served.value("usable_memory") / 1e9
 
 
 def ends(d: Data, first: Sequence[str], last: Sequence[str]) -> bool:

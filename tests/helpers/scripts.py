@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from mlsim.live import Figure
 from mlsim_book.render.assets import find_node
+from mlsim_book.render.live_figures import scripts_of
 
 # Inputs that a plain run tries of each question, and those that `make judge` tries.
 FEW, MANY = 200, 10_000
@@ -72,6 +74,14 @@ def ask_chromium(source: str, asked: Sequence[tuple[str, Sequence[Any]]]) -> lis
         browser.close()
     answers: list[Any] = json.loads(text)
     return answers
+
+
+def view_of(made: Figure) -> str:
+    """Return a live figure's modules as one, whose `ask` calls what its view exports, by name."""
+    scripts = scripts_of({"entry": made.entry, "modules": made.modules})
+    *_, entry = scripts
+    ask = f'export const ask = (name, ...values) => bookModules["{entry}"][name](...values);\n'
+    return "".join(scripts.values()) + ask
 
 
 def differ(ours: Any, theirs: Any, whole: float = 0.0) -> float:

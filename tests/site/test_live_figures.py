@@ -182,7 +182,7 @@ def test_only_the_sites_own_files_are_requested(
     page.get_by_role("slider", name="Cycle").press("ArrowRight")
     assert all(each.startswith((small_url("moving"), "data:")) for each in asked)
     live = [each for each in asked if "/live" in each]
-    assert len(live) == 6
+    assert len(live) == 7
 
 
 def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
@@ -203,17 +203,6 @@ def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
     }
     assert {"capacity.html", "hardware_ecosystem.html"} <= weights.keys()
     assert {page: n for page, n in weights.items() if n > LIMIT} == {}
-
-
-@pytest.mark.slow
-def test_no_state_of_the_array_has_a_violation(visit_moving: Any) -> None:
-    page = visit_moving("arrays.html", bypass_csp=True)
-    found = violations(page)
-    for name in ("Outputs", "Inputs"):
-        page.get_by_role("radio", name=name).check()
-        page.get_by_role("slider", name="Vectors").fill("24")
-        found += violations(page)
-    assert found == []
 
 
 def test_the_knee_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
@@ -261,14 +250,6 @@ def test_the_rate_of_a_knee_is_dragged_in_its_picture(visit_moving: Any) -> None
     assert float(summary(page).split()[0]) > float(low.split()[0])
 
 
-@pytest.mark.slow
-def test_no_state_of_the_knee_has_a_violation(visit_moving: Any) -> None:
-    page = visit_moving("knees.html", bypass_csp=True)
-    found = violations(page)
-    page.get_by_role("slider", name="Arrivals").press("End")
-    assert found + violations(page) == []
-
-
 def test_the_roof_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     page = visit_moving("roofs.html")
     first = summary(page)
@@ -298,16 +279,6 @@ def test_the_roof_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     assert summary(page) == first
     assert page.locator(".roof-band:visible").count() == 1
     page.wait_for_url(re.compile(r"roofs\.html$"))
-
-
-@pytest.mark.slow
-def test_no_state_of_the_roof_has_a_violation(visit_moving: Any) -> None:
-    page = visit_moving("roofs.html", bypass_csp=True)
-    found = violations(page)
-    page.get_by_role("radio", name="Shown").check()
-    page.get_by_role("slider", name="Memory bandwidth").press("End")
-    page.get_by_role("slider", name="Batch").press("End")
-    assert found + violations(page) == []
 
 
 def test_a_question_is_asked_by_keyboard_alone_and_stands_in_the_address(visit_moving: Any) -> None:
@@ -341,6 +312,77 @@ def test_what_the_model_cannot_read_is_refused(visit_moving: Any) -> None:
     assert not page.locator(".run-memory").is_visible()
 
 
-@pytest.mark.parametrize("asked", ["", "?runs.model=Llama3_70B", "?runs.hardware=Cloud.L4"])
-def test_axe_finds_nothing_in_what_will_run(visit_moving: Any, asked: str) -> None:
-    assert not violations(visit_moving(f"runs.html{asked}", bypass_csp=True))
+def test_the_tank_is_opened_by_a_guess_and_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
+    page = visit_moving("tanks.html")
+    gate, picture = page.locator(".live-gate"), page.locator(".tank-picture")
+    users = page.get_by_role("slider", name="Users")
+    assert page.locator(".live-still img").first.is_visible()
+    assert (picture.is_visible(), users.is_disabled()) == (False, True)
+    number = page.locator(".scrub")
+    tab_to(page, "Users")
+    page.keyboard.press("ArrowUp")
+    assert number.inner_text() == "64"
+    tab_to(page, "Guess first")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#gss-fit")
+    tab_to(page, "Your guess")
+    page.keyboard.type("80")
+    page.keyboard.press("Enter")
+    assert not gate.is_visible()
+    told = page.locator(".live-told")
+    assert told.inner_text() == "You guessed 80 users: 2.5 times too low. Computed: 199 users."
+    assert "your guess: 80" in picture.text_content()
+    first = summary(page)
+    assert first.startswith(
+        "64 users with 2,304 tokens each fit: 38.1\u00a0GiB stay free. At most 199"
+    )
+    tab_to(page, "Users")
+    page.keyboard.type("199")
+    page.keyboard.press("Enter")
+    assert "199 users with 2,304 tokens each fit:" in summary(page)
+    page.keyboard.press("ArrowUp")  # over the rim
+    assert "200 users with 2,304 tokens each do not fit: 0.135\u00a0GiB too much." in summary(page)
+    assert "200 users: does not fit in memory" in picture.text_content()
+    assert page.locator(".tank-rates td.tank-calibrated").all_inner_texts() == ["–"] * 4
+    tab_to(page, "16 bits")  # of the weights
+    page.keyboard.press("ArrowRight")
+    assert "200 users with 2,304 tokens each fit:" in summary(page)
+    tab_to(page, "64 users")
+    page.keyboard.press("Enter")
+    assert "Measured: 5,147 tokens a second." in summary(page)
+    assert page.locator("td.tank-measured").last.inner_text() == "5,150"
+    page.wait_for_url(re.compile(r"\?tank\.prompt_tokens=200&tank\.output_tokens=396#gss-fit$"))
+    other = visit_moving(page.url.rsplit("/", 1)[1])
+    other.get_by_role("button", name="Skip the guess").press("Enter")
+    assert summary(other) == summary(page)
+    assert (other.locator(".live-told").is_visible(), gate.is_visible()) == (False, False)
+    assert "Skipped." in other.locator("#gss-fit").inner_text()
+    tab_to(page, "Reset")
+    page.keyboard.press("Enter")
+    assert summary(page) == first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "moves"),
+    [
+        ("arrays.html", [("radio", "Outputs"), ("radio", "Inputs")]),
+        ("knees.html", [("slider", "Arrivals")]),
+        ("roofs.html", [("radio", "Shown"), ("slider", "Memory bandwidth"), ("slider", "Batch")]),
+        ("tanks.html", [("button", "Skip the guess"), ("slider", "Users"), ("button", "16 users")]),
+        ("runs.html", []),
+        ("runs.html?runs.model=Llama3_70B", []),
+        ("runs.html?runs.hardware=Cloud.L4", []),
+    ],
+)
+def test_no_state_of_a_figure_has_a_violation(
+    visit_moving: Any, path: str, moves: list[tuple[str, str]]
+) -> None:
+    page = visit_moving(path, bypass_csp=True)
+    found = violations(page)
+    for role, name in moves:
+        control = page.get_by_role(role, name=name)
+        key = {"slider": "End", "radio": "Space", "button": "Enter"}[role]
+        control.press(key)
+        found += violations(page)
+    assert found == []

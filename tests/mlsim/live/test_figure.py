@@ -42,7 +42,7 @@ def test_it_offers_the_still_figure_its_data_and_the_script() -> None:
     assert (script["entry"], script["label"]) == ("systolic.js", "The array")
     assert script["handles"] == ["cycle"]
     assert sorted(script["modules"]) == [
-        "live.js", "live_style.js", "systolic.js", "systolic_array.js", "systolic_style.js",
+        "chart.js", "live.js", "live_style.js", "systolic.js", "systolic_array.js", "systolic_style.js",
     ]  # fmt: skip
     assert script["modules"]["live_style.js"].startswith('export const css = ".live-box {')
     assert script["data"] == {

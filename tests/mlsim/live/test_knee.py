@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
 from matplotlib import pyplot
+from scripts import ask_node, view_of
 
 from mlsim import Engine, live
 from mlsim.equations import plan
@@ -20,15 +19,6 @@ LENGTHS = {
     "All equal": {"prompt_tokens": 500, "output_tokens": 100},
     "As people write": {"prompt_tokens": "lognormal 500 0.5", "output_tokens": "lognormal 100 0.5"},
 }
-PROGRAM = """
-import { readFileSync } from "node:fs";
-import { known, means } from "./knee.js";
-const asked = JSON.parse(readFileSync(0, "utf-8"));
-console.log(JSON.stringify({
-  means: asked.rates.map(([words, rate]) => means(asked.lengths[words], rate)),
-  known: asked.states.map((state) => known(asked.lengths[state.lengths], state)),
-}));
-"""
 
 
 def runs(
@@ -51,13 +41,7 @@ def drawn(loads: Any, **given: Any) -> live.Figure:
 def test_means_are_those_of_the_closed_forms_and_tails_those_of_the_runs(
     loads: Any, tmp_path: Any
 ) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
     made = drawn(loads)
-    for name, text in {**made.modules, "program.mjs": PROGRAM}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     seed = random.Random(35)
     lengths = made.data["lengths"]
     full = {words: each["saturation"] for words, each in lengths.items()}
@@ -67,11 +51,12 @@ def test_means_are_those_of_the_closed_forms_and_tails_those_of_the_runs(
     states = [
         {"lengths": "As people write", "copies": 2, "rate": rate} for rate in (4, 16, 28, 1e4)
     ]
-    run = subprocess.run(
-        [node, "program.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True,
-        input=json.dumps({"lengths": lengths, "rates": rates, "states": states}),
-    )  # fmt: skip
-    found = json.loads(run.stdout)
+    asks = [
+        *(("ask", ["means", lengths[words], rate]) for words, rate in rates),
+        *(("ask", ["known", lengths[state["lengths"]], state]) for state in states),
+    ]
+    answers = ask_node(view_of(made), asks, tmp_path)
+    found = {"means": answers[: len(rates)], "known": answers[len(rates) :]}
     for (words, rate), means in zip(rates, found["means"], strict=True):
         # the same requests at another rate: the closed forms know their means alone
         steady = loads[words][1][0].typical.at_rate(rate)

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import subprocess
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from matplotlib import pyplot
+from scripts import ask_node, view_of
 
 from mlsim import Engine, live
 from mlsim.errors import InvalidValueError
 from mlsim.measured import measurements
 
-PROGRAM = """
-import { readFileSync } from "node:fs";
-import { known } from "./roof.js";
-const { data, states } = JSON.parse(readFileSync(0, "utf-8"));
-console.log(JSON.stringify(states.map((state) => known(data, state))));
-"""
 UNITS = {"peak_flops": "TFLOP/s", "memory_bandwidth": "TB/s", "kernel_overhead": "us"}
 
 
@@ -44,22 +37,13 @@ def asked(state: dict[str, float], **given: Any) -> Any:
 def test_the_page_has_the_times_rates_and_causes_that_the_package_has(
     made: live.Figure, tmp_path: Any
 ) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
-    for name, text in {**made.modules, "program.mjs": PROGRAM}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     seed = random.Random(35)
     states = [
         {each["name"]: seed.choice(each["values"]) for each in made.data["handles"]}
         for _ in range(250)
     ]
-    run = subprocess.run(
-        [node, "program.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True,
-        input=json.dumps({"data": made.data, "states": states}),
-    )  # fmt: skip
-    for state, found in zip(states, json.loads(run.stdout), strict=True):
+    asks = [("ask", ["known", made.data, state]) for state in states]
+    for state, found in zip(states, ask_node(view_of(made), asks, tmp_path), strict=True):
         truth = asked(state, estimate="calibrated", software="engine")
         same = {"rel": 1e-12, "abs": 1e-12}
         assert found["time"] == pytest.approx(truth.value("latency"), **same)

@@ -95,6 +95,20 @@ def settled(asked: str, told: str) -> tuple[str, list[str]]:
     ]
 
 
+def test_a_figure_that_waits_for_no_guess_of_the_page_is_told() -> None:
+    html = (
+        '<div id="gss-n" class="guess"></div><span class="live-figure" data-opened-by="{}"></span>'
+    )
+    source = '# A\n\nlive.tank(guess="gss-m")\n'
+    page = ExecutedPage(Chapter("a.qmd", "a.html", "A", 1), "", {}, {}, source)
+    problems = Problems()
+    for name in ("gss-n", "gss-m"):
+        settle_guesses(html.format(name), page, Reporter(problems, Path()))
+    (told,) = problems.found
+    assert "waits for the guess 'gss-m', which this page does not ask" in told.message
+    assert (told.line, told.hint) == (3, "Did you mean 'gss-n'?")
+
+
 def span(words: str) -> str:
     return f'<span class="settles" data-guess="gss-n">{words}</span>'
 

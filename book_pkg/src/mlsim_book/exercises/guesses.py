@@ -31,7 +31,7 @@ _MARK = re.compile(r"\{(?=[^{}]*\.(?:guess|settles)(?![\w-]))[^{}]*\}")
 _PART = re.compile(r"([#.])([\w:-]+)|([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s}]+))")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _COMPUTED, _OTHER = "\ue000", "\ue001"
-_WRITE = 'Write ::: {.guess #gss-users kind="number" unit="users"}.'
+WRITE = 'Write ::: {.guess #gss-users kind="number" unit="users"}.'
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _faults(mark: Mark) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the way in which something is asked, and what to do."""
     name, given = mark.name or "?", mark.given
     if not mark.box or not mark.name:
-        yield "a guess is a box with a name", _WRITE
+        yield "a guess is a box with a name", WRITE
     kind = given.get("kind", "")
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS) or f"Known are: {', '.join(KINDS)}."
@@ -156,4 +156,4 @@ def _faults(mark: Mark) -> Iterator[tuple[str, str]]:
         said = f"'{given['better']}' is no way in which the guess '{name}' is better"
         yield said, f"Write one of: {', '.join(BETTER)}."
     if kind in KINDS[1:] and {"unit", "better"} & set(given):
-        yield f"the guess '{name}' is no number, and has no unit and no better", _WRITE
+        yield f"the guess '{name}' is no number, and has no unit and no better", WRITE

@@ -9,9 +9,10 @@ from __future__ import annotations
 import html as htmllib
 import re
 
-from mlsim_book.exercises.guesses import KINDS
+from mlsim_book.exercises.guesses import KINDS, WRITE
 from mlsim_book.model import ExecutedPage
 from mlsim_book.read.lines import Reporter
+from mlsim_book.read.yamlfile import did_you_mean
 from mlsim_book.render.postprocess import Element, Text, edited, parse
 from mlsim_exercises.verdicts import Verdict, read_number
 
@@ -25,10 +26,19 @@ class _UnsettledError(Exception):
 
 def settle_guesses(html: str, page: ExecutedPage, reporter: Reporter) -> str:
     """Return a page whose guesses know their answers; note those that can't be read."""
-    if 'data-guess="' not in html:
+    if 'data-guess="' not in html and 'data-opened-by="' not in html:
         return html
     root = parse(html)
     asked = {each.attribute("id"): each for each in root.all("guess")}
+    for each in root.all("live-figure"):
+        waits = each.attribute("data-opened-by") or ""
+        if waits and waits not in asked:
+            reporter.note(
+                page,
+                f"a figure waits for the guess '{waits}', which this page does not ask",
+                rf"guess=[\"']{re.escape(waits)}\b",
+                hint=did_you_mean(waits, filter(None, asked)) or f"Ask it above. {WRITE}",
+            )
     edits = []
     for each in root.all("settles"):
         name = each.attribute("data-guess")

@@ -3,11 +3,12 @@
 An object may be shown as `application/vnd.mlsim-book.script+json` beside its image:
 
     {"modules": {"kettle.js": "<source>", ...}, "entry": "kettle.js", "data": {...},
-     "handles": ["cups"]}
+     "handles": ["cups"], "guess": "gss-cups"}
 
 The modules are ECMAScript modules that import one another and nothing else. Their entry exports
 `mount(element, data)`, which draws into an element; where it runs, the still figure is hidden. Its
-handles, if it names some, are numbers that sentences may show: `[2]{.scrub handle="cups"}`.
+handles, if it names some, are numbers that sentences may show: `[2]{.scrub handle="cups"}`. A guess
+of the page, if it names one, opens it.
 
 A page from disk may load no modules, so each becomes a plain script, written once for a site
 under a name that holds the hash of its content. It reads and exports by a table of all modules:
@@ -126,8 +127,9 @@ def place(image: str, bundle: bytes) -> str:
     data = json.dumps(read.get("data", {}), ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # so that nothing in it ends the element
     handles = htmllib.escape(" ".join(read.get("handles", ())))
+    guess = f' data-opened-by="{htmllib.escape(read["guess"])}"' if read.get("guess") else ""
     return (
-        f'<span class="live-figure" data-modules="{names}" data-handles="{handles}">'
+        f'<span class="live-figure" data-modules="{names}" data-handles="{handles}"{guess}>'
         f'<span class="live-still">{image}</span>'
         f'<script type="application/json" data-search-ignore>{data}</script></span>'
     )

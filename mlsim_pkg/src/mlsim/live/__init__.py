@@ -8,6 +8,7 @@ from mlsim.live.formulas import formula
 from mlsim.live.handles import Choice, Handle
 from mlsim.live.knee import knee
 from mlsim.live.roof import roof
+from mlsim.live.tank import tank
 from mlsim.live.will_it_run import will_it_run
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "formula",
     "knee",
     "roof",
+    "tank",
     "will_it_run",
 ]

@@ -1,5 +1,5 @@
 // Axes, lines and points of a chart in SVG, in the pixels of the page: letters keep their size.
-import { draw, shown } from "./live.js";
+import { draw, set, shown, write } from "./live.js";
 
 /** Return numbers evenly apart, or decades and their halves, that label an axis well. */
 export function ticks(low, high, scale, most) {
@@ -28,32 +28,47 @@ function scaled({ low, high, scale }, from, to) {
 }
 
 /**
- * Draw the frame of a chart into a group, which is emptied; return how numbers become pixels.
+ * Draw a group anew, with the elements that it has: new ones would have the whole page styled anew.
+ * `drawn` is given a function that puts an element, by its tag, attributes and text, and returns it.
+ */
+export function redraw(group, drawn) {
+  const pool = (group.pool ??= {});
+  const used = {};
+  drawn((tag, attributes, text) => {
+    const place = (used[tag] = (used[tag] ?? -1) + 1);
+    const made = ((pool[tag] ??= [])[place] ??= group.appendChild(draw(tag)));
+    for (const name of made.getAttributeNames()) if (!(name in attributes)) made.removeAttribute(name);
+    if (text !== undefined) write(made, text);
+    return set(made, attributes);
+  });
+  for (const [tag, all] of Object.entries(pool)) {
+    for (const each of all.slice((used[tag] ?? -1) + 1)) set(each, { display: "none" });
+  }
+}
+
+/**
+ * Draw the frame of a chart into a group; return how numbers become pixels.
  * `box` is { left, top, width, height } of the inside; `x` and `y` are { low, high, scale, label }.
  */
 export function frame(group, box, x, y) {
   const [right, bottom] = [box.left + box.width, box.top + box.height];
   const across = scaled(x, box.left, right);
   const up = scaled(y, bottom, box.top);
-  group.replaceChildren();
-  const put = (tag, attributes, text) => {
-    const made = draw(tag, attributes);
-    if (text !== undefined) made.textContent = text;
-    group.append(made);
-  };
-  for (const value of ticks(y.low, y.high, y.scale, Math.max(2, Math.floor(box.height / 34)))) {
-    const at = up(value);
-    put("line", { x1: box.left, x2: right, y1: at, y2: at, class: "chart-grid" });
-    put("text", { x: box.left - 7, y: at + 4.5, "text-anchor": "end", class: "muted" }, shown(value));
-  }
-  for (const value of ticks(x.low, x.high, x.scale, Math.max(2, Math.floor(box.width / 48)))) {
-    const at = across(value);
-    put("line", { x1: at, x2: at, y1: bottom, y2: bottom + 4, class: "chart-axis" });
-    put("text", { x: at, y: bottom + 18, "text-anchor": "middle", class: "muted" }, shown(value));
-  }
-  put("line", { x1: box.left, x2: right, y1: bottom, y2: bottom, class: "chart-axis" });
-  put("text", { x: right, y: bottom + 36, "text-anchor": "end", class: "muted" }, x.label);
-  put("text", { x: box.left - 34, y: box.top - 12, class: "chart-title" }, y.label);
+  redraw(group, (put) => {
+    for (const value of ticks(y.low, y.high, y.scale, Math.max(2, Math.floor(box.height / 34)))) {
+      const at = up(value);
+      put("line", { x1: box.left, x2: right, y1: at, y2: at, class: "chart-grid" });
+      put("text", { x: box.left - 7, y: at + 4.5, "text-anchor": "end", class: "muted" }, shown(value));
+    }
+    for (const value of ticks(x.low, x.high, x.scale, Math.max(2, Math.floor(box.width / 48)))) {
+      const at = across(value);
+      put("line", { x1: at, x2: at, y1: bottom, y2: bottom + 4, class: "chart-axis" });
+      put("text", { x: at, y: bottom + 18, "text-anchor": "middle", class: "muted" }, shown(value));
+    }
+    put("line", { x1: box.left, x2: right, y1: bottom, y2: bottom, class: "chart-axis" });
+    put("text", { x: right, y: bottom + 36, "text-anchor": "end", class: "muted" }, x.label);
+    put("text", { x: box.left - 34, y: box.top - 12, class: "chart-title" }, y.label);
+  });
   return { across, up, right, bottom };
 }
 

@@ -58,6 +58,7 @@ class Figure:
         forms: dict[str, Any] = {"image/svg+xml": self.svg, "text/plain": repr(self)}
         forms |= getattr(self.still, "_repr_mimebundle_", dict)()  # its data, if it has any
         script |= {"handles": [each["name"] for each in self.data["handles"]]}
+        script |= {"guess": self.data.get("guess", "")}
         return forms | {MIME: script | {"label": self.label}}
 
     def __repr__(self) -> str:
@@ -75,6 +76,7 @@ def figure(
     answer: Any = None,
     data: Mapping[str, Any] | None = None,
     label: str = "",
+    guess: str = "",
 ) -> Figure:
     """Return a figure that a reader moves.
 
@@ -94,6 +96,9 @@ def figure(
         What else the view draws from.
     label
         What the settings are called, for who can't see them.
+    guess
+        The name of a guess on the page that opens the figure: until a reader has answered or
+        skipped it, the still figure stands, and nothing moves.
 
     Raises
     ------
@@ -118,6 +123,7 @@ def figure(
         "label": label,
         "handles": [each.as_data() for each in handles],
         "choices": [each.as_data() for each in choices],
+        **({"guess": guess} if guess else {}),
     }
     given = {}
     if answer is not None:

@@ -2,7 +2,7 @@
 // one or several copies of a service. Means are closed forms, computed here; tails were simulated
 // at some rates when the page was made, and lie between those.
 import { closed } from "./answer.js";
-import { between, frame, path } from "./chart.js";
+import { between, frame, path, redraw } from "./chart.js";
 import { css as chartCss } from "./chart_style.js";
 import { css as kneeCss } from "./knee_style.js";
 import { draw, live, make, set, shown, write } from "./live.js";
@@ -91,31 +91,27 @@ export function mount(element, data) {
   function drawPanel({ name, scale, label, group }, box, state, lengths) {
     const y = { low: 0, high: data.most[name] * scale, label };
     const axes = frame(group.frame, box, { low: 0, high: data.rates, label: "Requests per second" }, y);
-    group.lines.replaceChildren();
-    const put = (tag, attributes, text) => {
-      const made = draw(tag, attributes);
-      if (text) made.textContent = text;
-      group.lines.append(made);
-    };
-    const goal = axes.up(goals[name] * scale);
-    put("line", { x1: box.left, x2: axes.right, y1: goal, y2: goal, class: "chart-goal" });
-    put("text", { x: axes.right, y: goal - 5, "text-anchor": "end", class: "muted" }, "goal");
-    const points = (copies, series) => line(lengths, copies, name, series).map(([x, t]) => [x, t * scale]);
-    for (const copies of counts.filter((each) => each !== state.copies)) {
-      const [x, t] = points(copies, "p99").findLast((each) => each[1] <= y.high) ?? [0, 0];
-      put("path", { d: path(points(copies, "p99"), axes, y.high), class: "chart-line chart-faint chart-c" });
-      put("text", { x: axes.across(x) + 3, y: axes.up(t) - 4, class: "knee-count" }, String(copies));
-    }
-    const end = axes.across(lengths.copies[state.copies]);
-    const side = end > box.left + box.width / 2 ? -4 : 4;
-    put("line", { x1: end, x2: end, y1: box.top, y2: axes.bottom, class: "knee-full" });
-    put("text", { x: end + side, y: axes.bottom - 6, "text-anchor": side < 0 ? "end" : "start", class: "knee-count" }, "full");
-    for (const { name: series, tone } of SERIES) {
-      const all = points(state.copies, series);
-      put("path", { d: path(all, axes, y.high), class: `chart-line ${tone}` });
-      if (series === "mean") continue;
-      for (const [x, t] of all) if (t <= y.high) put("circle", { cx: axes.across(x), cy: axes.up(t), r: 2.5, class: `knee-run ${tone}` });
-    }
+    redraw(group.lines, (put) => {
+      const goal = axes.up(goals[name] * scale);
+      put("line", { x1: box.left, x2: axes.right, y1: goal, y2: goal, class: "chart-goal" });
+      put("text", { x: axes.right, y: goal - 5, "text-anchor": "end", class: "muted" }, "goal");
+      const points = (copies, series) => line(lengths, copies, name, series).map(([x, t]) => [x, t * scale]);
+      for (const copies of counts.filter((each) => each !== state.copies)) {
+        const [x, t] = points(copies, "p99").findLast((each) => each[1] <= y.high) ?? [0, 0];
+        put("path", { d: path(points(copies, "p99"), axes, y.high), class: "chart-line chart-faint chart-c" });
+        put("text", { x: axes.across(x) + 3, y: axes.up(t) - 4, class: "knee-count" }, String(copies));
+      }
+      const end = axes.across(lengths.copies[state.copies]);
+      const side = end > box.left + box.width / 2 ? -4 : 4;
+      put("line", { x1: end, x2: end, y1: box.top, y2: axes.bottom, class: "knee-full" });
+      put("text", { x: end + side, y: axes.bottom - 6, "text-anchor": side < 0 ? "end" : "start", class: "knee-count" }, "full");
+      for (const { name: series, tone } of SERIES) {
+        const all = points(state.copies, series);
+        put("path", { d: path(all, axes, y.high), class: `chart-line ${tone}` });
+        if (series === "mean") continue;
+        for (const [x, t] of all) if (t <= y.high) put("circle", { cx: axes.across(x), cy: axes.up(t), r: 2.5, class: `knee-run ${tone}` });
+      }
+    });
     group.axes = { ...axes, high: y.high, top: box.top };
   }
 
@@ -162,7 +158,7 @@ export function mount(element, data) {
     start,
     say,
     drag: { part: () => svg, handle: "rate", value: place },
-    draw(state, parts) {
+    draw(state, parts, said) {
       const lengths = lengthsOf(state);
       const now = known(lengths, state);
       const wanted = `${parts.width} ${state.copies} ${state.lengths}`;
@@ -174,7 +170,7 @@ export function mount(element, data) {
         svg.style.height = `${height}px`;
         panels.forEach((panel, at) => drawPanel(panel, placed[at], state, lengths));
       }
-      set(svg, { "aria-label": say(state) });
+      set(svg, { "aria-label": said });
       panels.forEach((panel) => markRate(panel, state, now));
       for (const { name: series } of SERIES) {
         PANELS.forEach((panel, at) => {

@@ -48,6 +48,7 @@ def knee(
     rate: float,
     copies: int,
     goals: tuple[float, float],
+    guess: str = "",
 ) -> Figure:
     """Return a figure of what users wait for, whose rate and copies a reader moves.
 
@@ -62,6 +63,8 @@ def knee(
         Where it starts: requests per second, and copies.
     goals
         For the first token and for each further one, in s.
+    guess
+        The name of the guess that opens it.
 
     Raises
     ------
@@ -96,6 +99,7 @@ def knee(
             "most": {"first": 2 * goals[0], "each": 3 * goals[1]},
         },
         label="Arrivals and copies",
+        guess=guess,
     )
 
 

@@ -3,9 +3,11 @@
 //   live(element, data, view)
 //
 // `data.handles` are numbers that move, `data.choices` differences that were made beforehand. A view
-// has `draw(state, parts)`, `say(state)`, and may have `most(name, state)` for a handle whose end
+// has `say(state)`, `draw(state, parts, said)`, and may have `most(name, state)` for a handle whose end
 // depends on the others, `play: {handle, every}` in milliseconds, `drag: {part, handle, value}`, and
-// `css`, its own stylesheet.
+// `css`, its own stylesheet. `parts.change` sets handles and choices; `parts.guess` is the reader's own
+// number, where a guess of the page (`data.guess`) opens the figure. Its box says how it stands, by
+// `data-state` ("open", "kept", "skipped"), `data-guessed` and `data-said`.
 import { css } from "./live_style.js";
 
 const MOST = 8; // options that stand side by side; more are a list
@@ -27,9 +29,11 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Set attributes. */
+/** Set attributes; what has its value already is left alone, so that it need not be styled and drawn anew. */
 export function set(element, attributes) {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+  }
   return element;
 }
 
@@ -105,17 +109,21 @@ export function live(element, data, view) {
   const followers = []; // what shows a handle's value
 
   const picture = make("div", { class: "live-picture" });
-  const controls = make("div", { class: "live-controls", role: "group", "aria-label": data.label || "Settings" });
+  const controls = make("fieldset", { class: "live-controls", "aria-label": data.label || "Settings" });
   const summary = make("p", { class: "live-summary" });
   const status = make("p", { class: "live-status", role: "status" });
-  element.append(picture, controls, summary, status);
+  const box = data.guess ? document.getElementById(data.guess) : null;
+  const gate = make("p", { class: "live-gate" });
+  const told = make("p", { class: "live-told" });
+  element.append(told, picture, gate, controls, summary, status);
 
   let waiting = 0;
   let player = 0;
-  const parts = { picture, own, width: 0, jumped: true, starts };
+  const parts = { picture, own, width: 0, jumped: true, starts, change };
 
   /** Change something, and show what follows from it. */
   function change(changes, { quiet = false } = {}) {
+    if (controls.disabled) return;
     const before = { ...state };
     Object.assign(state, changes);
     settle();
@@ -139,11 +147,36 @@ export function live(element, data, view) {
   }
 
   function render() {
+    followers.forEach((follow) => follow());
     parts.width = picture.clientWidth;
     if (!parts.width) return;
-    view.draw(state, parts);
-    followers.forEach((follow) => follow());
-    write(summary, view.say(state));
+    const said = view.say(state);
+    view.draw(state, parts, said);
+    write(summary, said);
+  }
+
+  // --------------------------------------------------------------- a guess that opens it
+  /** Keep the figure closed while its guess is open; then say how far the reader's number was. */
+  function stand() {
+    const closed = box.dataset.state === "open";
+    controls.disabled = closed;
+    gate.hidden = !closed;
+    element.classList.toggle("live-closed", closed);
+    parts.guess = Number.parseFloat(box.dataset.guessed);
+    write(told, closed ? "" : box.dataset.said ?? "");
+    told.hidden = !told.textContent;
+    if (!closed) render();
+  }
+
+  function keepClosed() {
+    const skip = make("button", { type: "button", class: "live-button" }, "Skip the guess");
+    skip.addEventListener("click", () => {
+      box.dispatchEvent(new Event("skip"));
+      controls.querySelector("input, select").focus();
+    });
+    gate.append(make("a", { href: `#${data.guess}` }, "Guess first"), ": then this figure moves. ", skip);
+    new MutationObserver(stand).observe(box, { attributeFilter: ["data-state", "data-said"] });
+    stand();
   }
 
   // ---------------------------------------------------------------- the page's address
@@ -187,9 +220,10 @@ export function live(element, data, view) {
       const [min, max, step] = placesOf(handle);
       const said = withUnit(handle, state[handle.name]);
       set(input, { min, max, step, "aria-valuetext": said });
-      input.value = placeOf(handle, state[handle.name]);
-      const part = (Number(input.value) - min) / (max - min || 1);
-      input.style.setProperty("--part", `${100 * part}%`);
+      const place = placeOf(handle, state[handle.name]);
+      if (Number(input.value) !== place) input.value = place;
+      const part = `${(100 * (Number(input.value) - min)) / (max - min || 1)}%`;
+      if (input.style.getPropertyValue("--part") !== part) input.style.setProperty("--part", part);
       write(output, said);
     });
     return make("div", { class: "live-handle" }, make("label", { for: id }, handle.label, " "), output, input);
@@ -334,6 +368,7 @@ export function live(element, data, view) {
         "aria-valuemin": handle.values?.[0] ?? handle.low,
         "aria-valuemax": handle.values?.at(-1) ?? handle.high,
         "aria-valuenow": state[handle.name],
+        "aria-disabled": controls.disabled,
         "aria-valuetext": withUnit(handle, state[handle.name]),
       });
     });
@@ -378,6 +413,7 @@ export function live(element, data, view) {
     parts.jumped = true;
     render();
   }).observe(picture);
+  if (box) keepClosed();
   render();
 }
 

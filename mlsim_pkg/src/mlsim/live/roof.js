@@ -1,7 +1,7 @@
 // The roof and the launch: a network's layers under the roof of a device, as the roofline has them and
 // as the calibrated estimate does, which adds the launch of each kernel; below, a batch's time by cause.
 import { answer } from "./answer.js";
-import { frame, ticks } from "./chart.js";
+import { frame, redraw, ticks } from "./chart.js";
 import { css as chartCss } from "./chart_style.js";
 import { draw, live, make, set, shown, write } from "./live.js";
 import { css as roofCss } from "./roof_style.js";
@@ -77,20 +77,6 @@ export function mount(element, data) {
     picture.append(svg, list);
   }
 
-  /** Return what draws into a group with the elements that it has: new ones would have the page styled anew. */
-  function putter(group) {
-    const pool = (group.pool ??= {});
-    const used = {};
-    for (const each of group.children) each.style.display = "none";
-    return (tag, attributes, text) => {
-      const place = (used[tag] = (used[tag] ?? -1) + 1);
-      const made = ((pool[tag] ??= [])[place] ??= group.appendChild(draw(tag)));
-      for (const { name } of [...made.attributes]) if (!(name in attributes)) made.removeAttribute(name);
-      if (text) write(made, text);
-      set(made, attributes);
-    };
-  }
-
   /** Draw the roof that the rates make, and that of the device where it is another one. */
   function drawRoof(state) {
     const { across, up, right } = axesOf;
@@ -98,14 +84,15 @@ export function mount(element, data) {
       const ridge = peak / bandwidth;
       return `M${across(X.low)} ${up(X.low * bandwidth)}L${across(ridge)} ${up(peak)}L${right} ${up(peak)}`;
     };
-    const put = putter(back);
-    const { peak_flops: peak, memory_bandwidth: bandwidth } = state;
-    if (peak !== starts.peak_flops || bandwidth !== starts.memory_bandwidth) put("path", { d: line(starts.peak_flops, starts.memory_bandwidth), class: "roof-before" });
-    put("path", { d: line(peak, bandwidth), class: "roof-line" });
-    put("text", { x: right, y: up(peak) - 8, "text-anchor": "end" }, `${shown(peak, 4)} TFLOP/s`);
-    const from = [across(X.low), up(X.low * bandwidth)];
-    const angle = (Math.atan2(up(10 * bandwidth) - up(bandwidth), across(10) - across(1)) * 180) / Math.PI;
-    put("text", { transform: `translate(${from[0]} ${from[1]}) rotate(${angle})`, x: 12, y: -8 }, `${shown(bandwidth, 4)} TB/s`);
+    redraw(back, (put) => {
+      const { peak_flops: peak, memory_bandwidth: bandwidth } = state;
+      if (peak !== starts.peak_flops || bandwidth !== starts.memory_bandwidth) put("path", { d: line(starts.peak_flops, starts.memory_bandwidth), class: "roof-before" });
+      put("path", { d: line(peak, bandwidth), class: "roof-line" });
+      put("text", { x: right, y: up(peak) - 8, "text-anchor": "end" }, `${shown(peak, 4)} TFLOP/s`);
+      const from = [across(X.low), up(X.low * bandwidth)];
+      const angle = (Math.atan2(up(10 * bandwidth) - up(bandwidth), across(10) - across(1)) * 180) / Math.PI;
+      put("text", { transform: `translate(${from[0]} ${from[1]}) rotate(${angle})`, x: 12, y: -8 }, `${shown(bandwidth, 4)} TB/s`);
+    });
   }
 
   /** Put each layer where the roofline and the estimate have it. */
@@ -114,7 +101,7 @@ export function mount(element, data) {
     const y = (rate) => up(Math.max(Y.low, rate / 1e12));
     now.layers.forEach(({ name, cause, intensity, roof, reached }, number) => {
       const { drop, ring, dot, title } = dots[number];
-      for (const each of [drop, ring, dot]) each.style.display = intensity > 0 ? "" : "none";
+      for (const each of [drop, ring, dot]) set(each, { display: intensity > 0 ? "" : "none" });
       if (!(intensity > 0)) return;
       const x = across(Math.min(X.high, Math.max(X.low, intensity)));
       set(drop, { x1: x, x2: x, y1: y(roof), y2: y(reached) });
@@ -127,18 +114,19 @@ export function mount(element, data) {
   /** Mark the whole network, and what was measured of it. */
   function drawMarks(state, now) {
     const { across, up } = axesOf;
-    const put = putter(marks);
-    const { intensity, roof, reached } = now.network;
-    const x = across(intensity);
-    put("line", { x1: x, x2: x, y1: up(roof / 1e12), y2: up(reached / 1e12), class: "roof-whole" });
-    put("circle", { cx: x, cy: up(roof / 1e12), r: 6, class: "roof-whole roof-open" });
-    put("circle", { cx: x, cy: up(reached / 1e12), r: 8, class: "roof-network" });
-    for (const [number, { points }] of series(state).entries()) {
-      for (const [batch, seconds] of points) {
-        const { flops, intensity: place } = asItIs(batch).network;
-        put("path", { d: mark(number, across(place), up(flops / seconds / 1e12), batch === state.batch_size ? 7 : 4.5), class: `roof-measured${batch === state.batch_size ? " roof-here" : ""}` });
+    redraw(marks, (put) => {
+      const { intensity, roof, reached } = now.network;
+      const x = across(intensity);
+      put("line", { x1: x, x2: x, y1: up(roof / 1e12), y2: up(reached / 1e12), class: "roof-whole" });
+      put("circle", { cx: x, cy: up(roof / 1e12), r: 6, class: "roof-whole roof-open" });
+      put("circle", { cx: x, cy: up(reached / 1e12), r: 8, class: "roof-network" });
+      for (const [number, { points }] of series(state).entries()) {
+        for (const [batch, seconds] of points) {
+          const { flops, intensity: place } = asItIs(batch).network;
+          put("path", { d: mark(number, across(place), up(flops / seconds / 1e12), batch === state.batch_size ? 7 : 4.5), class: `roof-measured${batch === state.batch_size ? " roof-here" : ""}` });
+        }
       }
-    }
+    });
   }
 
   /** Return the outline of a mark, of another form for each series. */
@@ -149,37 +137,38 @@ export function mount(element, data) {
 
   /** Draw the time of a batch by its causes, with the band, the device as it is, or what was measured. */
   function drawTime(state, now, box, top) {
-    const put = putter(below);
-    const recorded = data.recorded[state.batch_size];
-    const moved = changed(state).length > 0;
-    const measured = here(state);
-    const end = above(Math.max(now.time, 2 * recorded.time, ...measured.map(({ seconds }) => seconds)) * 1.02);
-    const scale = end < 1e-3 ? 1e6 : 1e3;
-    const place = (seconds) => box.left + (box.width * seconds) / end;
-    put("text", { x: box.left - 34, y: top - 10, class: "chart-title" }, `Time of a batch of ${state.batch_size} (${scale === 1e6 ? "µs" : "ms"})`);
-    let from = 0;
-    for (const { name, tone } of CAUSES) {
-      const part = now.causes[name] * now.time;
-      put("rect", { x: place(from), y: top, width: Math.max(0, place(from + part) - place(from)), height: 28, class: `roof-part ${tone}` });
-      from += part;
-    }
-    let y = top + 42;
-    const row = (left, right, words, drawIt) => {
-      drawIt(y);
-      const room = box.left + box.width - place(right) > 10 + 6.6 * words.length;
-      put("text", { x: room ? place(right) + 10 : place(left) - 10, y: y + 4.5, "text-anchor": room ? "start" : "end", class: "muted" }, words);
-      y += 20;
-    };
-    if (moved) row(0, recorded.time, "the device as it is", (line) => put("rect", { x: box.left, y: line - 4, width: place(recorded.time) - box.left, height: 8, rx: 2, class: "roof-as-is" }));
-    else if (recorded.low) row(recorded.low, recorded.high, "band: 8 of 10 runs", (line) => put("path", { d: `M${place(recorded.low)} ${line - 5}v10m0 -5H${place(recorded.high)}m0 -5v10`, class: "roof-band" }));
-    for (const { words, number, seconds } of measured) row(seconds, seconds, words, (line) => put("path", { d: mark(number, place(seconds), line, 6), class: "roof-measured roof-here" }));
-    const base = top + 36 + 20 * lanes;
-    put("line", { x1: box.left, x2: box.left + box.width, y1: base, y2: base, class: "chart-axis" });
-    for (const value of ticks(0, end * scale, "linear", 5)) {
-      const x = place(value / scale);
-      put("line", { x1: x, x2: x, y1: base, y2: base + 4, class: "chart-axis" });
-      put("text", { x, y: base + 18, "text-anchor": "middle", class: "muted" }, shown(value));
-    }
+    redraw(below, (put) => {
+      const recorded = data.recorded[state.batch_size];
+      const moved = changed(state).length > 0;
+      const measured = here(state);
+      const end = above(Math.max(now.time, 2 * recorded.time, ...measured.map(({ seconds }) => seconds)) * 1.02);
+      const scale = end < 1e-3 ? 1e6 : 1e3;
+      const place = (seconds) => box.left + (box.width * seconds) / end;
+      put("text", { x: box.left - 34, y: top - 10, class: "chart-title" }, `Time of a batch of ${state.batch_size} (${scale === 1e6 ? "µs" : "ms"})`);
+      let from = 0;
+      for (const { name, tone } of CAUSES) {
+        const part = now.causes[name] * now.time;
+        put("rect", { x: place(from), y: top, width: Math.max(0, place(from + part) - place(from)), height: 28, class: `roof-part ${tone}` });
+        from += part;
+      }
+      let y = top + 42;
+      const row = (left, right, words, drawIt) => {
+        drawIt(y);
+        const room = box.left + box.width - place(right) > 10 + 6.6 * words.length;
+        put("text", { x: room ? place(right) + 10 : place(left) - 10, y: y + 4.5, "text-anchor": room ? "start" : "end", class: "muted" }, words);
+        y += 20;
+      };
+      if (moved) row(0, recorded.time, "the device as it is", (line) => put("rect", { x: box.left, y: line - 4, width: place(recorded.time) - box.left, height: 8, rx: 2, class: "roof-as-is" }));
+      else if (recorded.low) row(recorded.low, recorded.high, "band: 8 of 10 runs", (line) => put("path", { d: `M${place(recorded.low)} ${line - 5}v10m0 -5H${place(recorded.high)}m0 -5v10`, class: "roof-band" }));
+      for (const { words, number, seconds } of measured) row(seconds, seconds, words, (line) => put("path", { d: mark(number, place(seconds), line, 6), class: "roof-measured roof-here" }));
+      const base = top + 36 + 20 * lanes;
+      put("line", { x1: box.left, x2: box.left + box.width, y1: base, y2: base, class: "chart-axis" });
+      for (const value of ticks(0, end * scale, "linear", 5)) {
+        const x = place(value / scale);
+        put("line", { x1: x, x2: x, y1: base, y2: base + 4, class: "chart-axis" });
+        put("text", { x, y: base + 18, "text-anchor": "middle", class: "muted" }, shown(value));
+      }
+    });
   }
 
   function say(state) {
@@ -202,7 +191,7 @@ export function mount(element, data) {
     css: chartCss + roofCss,
     start,
     say,
-    draw(state, parts) {
+    draw(state, parts, said) {
       const wide = parts.width;
       const box = { left: 42, top: 26, width: wide - 42 - 14, height: wide > 560 ? 300 : 250 };
       const top = box.top + box.height + 80;
@@ -213,7 +202,7 @@ export function mount(element, data) {
         axesOf = frame(chart, box, X, Y);
       }
       const now = known(data, state);
-      set(svg, { "aria-label": say(state) });
+      set(svg, { "aria-label": said });
       drawRoof(state);
       drawLayers(now);
       drawMarks(state, now);

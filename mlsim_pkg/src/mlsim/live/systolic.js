@@ -1,4 +1,5 @@
 // The systolic array as a live figure: cells, what streams past them, and how many work in each cycle.
+import { redraw } from "./chart.js";
 import { draw, live, set, shown, write } from "./live.js";
 import { multiply } from "./systolic_array.js";
 import { css } from "./systolic_style.js";
@@ -202,19 +203,18 @@ export function mount(element, data) {
       set(bars, { viewBox: `0 0 ${parts.width} ${height}` });
       bars.style.height = `${height}px`;
       const every = [1, 2, 5, 10, 20, 50].find((each) => each * wide > 22) ?? 100;
-      marks.replaceChildren();
       kept.labels = [];
-      for (const cycle of run.trace) {
-        const part = cycle.busy / (side * side);
-        const box = { x: middle(cycle.number) - (wide - gap) / 2, width: wide - gap, rx: Math.min(3, wide / 6) };
-        marks.append(draw("rect", { ...box, y: base - high, height: high, class: "systolic-room" }));
-        if (part) marks.append(draw("rect", { ...box, y: base - high * part, height: high * part, class: "systolic-work" }));
-        if (cycle.number % every) continue;
-        const text = draw("text", { x: middle(cycle.number), y: height - 4, "text-anchor": "middle", class: "muted" });
-        text.textContent = cycle.number;
-        kept.labels.push([cycle.number, text]);
-        marks.append(text);
-      }
+      redraw(marks, (put) => {
+        for (const cycle of run.trace) {
+          const part = cycle.busy / (side * side);
+          const box = { x: middle(cycle.number) - (wide - gap) / 2, width: wide - gap, rx: Math.min(3, wide / 6) };
+          put("rect", { ...box, y: base - high, height: high, class: "systolic-room" });
+          if (part) put("rect", { ...box, y: base - high * part, height: high * part, class: "systolic-work" });
+          if (cycle.number % every) continue;
+          const text = put("text", { x: middle(cycle.number), y: height - 4, "text-anchor": "middle", class: "muted" }, String(cycle.number));
+          kept.labels.push([cycle.number, text]);
+        }
+      });
     }
     const part = run.trace[state.cycle - 1].busy / (side * side);
     const box = { x: middle(state.cycle) - Math.max(wide - gap, 3) / 2, width: Math.max(wide - gap, 3) };

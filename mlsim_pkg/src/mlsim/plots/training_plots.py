@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, check_whole
 from mlsim.plots.drawing import attach, axes_for, legend_above
 from mlsim.solvers.training.training import Training
+from mlsim.units import factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,9 +62,9 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
 
 
 def plot_memory(
-    runs: Mapping[str, Training | Serving], *, ax: Axes | None = None
+    runs: Mapping[str, Training | Serving], *, unit: str = "GB", ax: Axes | None = None
 ) -> tuple[Figure, Axes]:
-    """Draw what fills the memory of each device, in GB, and what may be used.
+    """Draw what fills the memory of each device, in a unit, and what may be used.
 
     Raises
     ------
@@ -76,15 +77,16 @@ def plot_memory(
     'GB on each device'
     """
     names = [name for name in MEMORY if all(name in run.names for run in runs.values())]
-    heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in names}
+    size = factor(unit, "B")
+    heights = {name: [run.value(name) / size for run in runs.values()] for name in names}
     ax = _stacked(runs, heights, MEMORY, ax)
-    usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
+    usable = [run.value("usable_memory") / size for run in runs.values()]
     lefts, rights = ([at + side for at in range(len(usable))] for side in (-0.45, 0.45))
     ax.hlines(usable, lefts, rights, color="black", label="may be used")
     legend_above(ax)
-    ax.set_ylabel("GB on each device")
-    columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
-    return attach(ax, _numbers(runs, {**columns, "may be used (GB)": usable}))
+    ax.set_ylabel(f"{unit} on each device")
+    columns = {f"{MEMORY[name]} ({unit})": each for name, each in heights.items()}
+    return attach(ax, _numbers(runs, {**columns, f"may be used ({unit})": usable}))
 
 
 def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[Figure, Axes]:

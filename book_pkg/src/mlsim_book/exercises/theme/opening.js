@@ -68,11 +68,13 @@ function startGuess(box) {
     change.textContent = guessed ? "Change it" : "Guess after all";
     change.hidden = Boolean(state.seen); // a guess counts once
     settled.hidden = !guessed;
-    settled.replaceChildren();
-    if (!guessed) return;
-    const told = settledWords(asked, state);
-    settled.append(...told.words);
+    const told = guessed ? settledWords(asked, state) : { words: [] };
+    settled.replaceChildren(...told.words);
     settled.dataset.tone = told.right ? "right" : "far";
+    // a figure that this guess opens reads how it stands
+    const ours = guessed && kind === "number" ? ` Computed: ${asked.about.answerText}.` : "";
+    Object.assign(box.dataset, { guessed: state.guess ?? "", said: settled.textContent + ours,
+      state: guessed ? "kept" : state.skipped ? "skipped" : "open" });
   }
 
   const save = (changed) => {
@@ -97,10 +99,13 @@ function startGuess(box) {
     save({ guess, guessText: kind === "number" ? withUnit(guess, unit) : answerWords(asked.task, guess), skipped: false });
     words.focus();
   });
-  skip.addEventListener("click", () => {
+  box.addEventListener("skip", () => {
     field.mark(false);
     tell(feedback, "no answer");
     save({ skipped: true });
+  });
+  skip.addEventListener("click", () => {
+    box.dispatchEvent(new Event("skip"));
     change.focus();
   });
   change.addEventListener("click", () => {
