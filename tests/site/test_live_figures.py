@@ -172,17 +172,20 @@ def test_fingers_and_pointers_drag(visit_moving: Any) -> None:
     assert int(number.inner_text()) == pytest.approx(2 + 23 * 60 / 240, abs=1)
 
 
+@pytest.mark.parametrize(
+    ("figure", "handle", "files"), [("arrays", "Cycle", 7), ("runs", "Prompt", 6)]
+)
 def test_only_the_sites_own_files_are_requested(
-    visit: Any, small_url: Callable[[str], str]
+    visit: Any, small_url: Callable[[str], str], figure: str, handle: str, files: int
 ) -> None:
     page = visit("about:blank")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{small_url('moving')}/arrays.html")
-    page.get_by_role("slider", name="Cycle").press("ArrowRight")
+    page.goto(f"{small_url('moving')}/{figure}.html")
+    page.get_by_role("slider", name=handle).press("ArrowRight")
     assert all(each.startswith((small_url("moving"), "data:")) for each in asked)
     live = [each for each in asked if "/live" in each]
-    assert len(live) == 7
+    assert len(live) == files
 
 
 def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:

@@ -9,15 +9,17 @@ import json
 import os
 import random
 import re
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import CLOSE, ask_node, differ
+from scripts import CLOSE, ask_chromium, ask_node, differ
 
 from mlsim import Engine, Hardware
+from mlsim.cli import main
 from mlsim.errors import DoesNotFitError, MlsimError, UnreachableError
 from mlsim.live import pairs as compiler
 from mlsim.live.pair_tables import Pairs, compiled_pairs
@@ -69,6 +71,7 @@ def states(count: int) -> Iterator[dict[str, Any]]:
             "hardware": of.choice(devices),
             "weights": of.choice(list(run.WEIGHTS)),
             "kv_cache": of.choice(list(run.CACHES)),
+            "devices": of.choice(run.COUNTS),
         } | {
             each.name: round(each.low * (each.high / each.low) ** (of.random() ** 1.5))
             for each in run.HANDLES
@@ -76,7 +79,8 @@ def states(count: int) -> Iterator[dict[str, Any]]:
 
 
 def served(state: dict[str, Any], estimate: str = "calibrated") -> Any:
-    pair = (f"{state['model']}|1", state["hardware"], state["weights"], state["kv_cache"])
+    names = ("model", "hardware", "weights", "kv_cache", "devices")
+    pair = tuple(state[name] for name in names)
     lengths = {each.name: state[each.name] for each in run.HANDLES}
     return Engine.serve(**run.arguments(pair), **lengths, estimate=estimate)
 
@@ -88,6 +92,7 @@ def page(script: str, data: dict[str, Any]) -> str:
     whole = re.sub(r"^export (?=const|function)", "", f"{script}\n{view}", flags=re.MULTILINE)
     shown = "const shown=x=>String(x);"
     asking = "export const ask=state=>asked(state,data);export const can=state=>ways(state,data);"
+    asking += "export const written=state=>code(state,data);"
     return f"{shown}{whole}\nconst data={json.dumps(data)};\n{asking}"
 
 
@@ -95,10 +100,16 @@ def test_the_page_answers_what_the_package_answers(
     pairs: Pairs, data: dict[str, Any], tmp_path: Path
 ) -> None:
     points = list(states(POINTS))
-    answers = ask_node(page(pairs.script, data), [("ask", [each]) for each in points], tmp_path)
-    kinds = dict.fromkeys(("answered", "does_not_fit", "too_long", "unsupported"), 0)
-    for state, theirs in zip(points, answers, strict=True):
-        kinds[theirs.get("refusal", "answered")] += 1
+    asked = [("ask", [each]) for each in points]
+    source = page(pairs.script, data)
+    answers = [*ask_node(source, asked, tmp_path), *ask_chromium(source, asked)]
+    kinds = dict.fromkeys((None, "does_not_fit", "too_long", "unsupported", "no_node"), 0)
+    for state, theirs in zip(points * 2, answers, strict=True):
+        kinds[theirs.get("refusal")] += 1
+        if theirs.get("refusal") == "no_node":
+            several = run.systems().get(state["hardware"])
+            assert several is None or several.devices < state["devices"], state
+            continue
         if theirs.get("refusal") in {"too_long", "unsupported"}:
             with pytest.raises(MlsimError) as refused:
                 served(state)
@@ -130,7 +141,7 @@ def test_the_page_answers_what_the_package_answers(
 
 def test_what_would_make_it_fit_does(pairs: Pairs, data: dict[str, Any], tmp_path: Path) -> None:
     state = {"model": "Llama3_8B", "hardware": "Workstation.RTX4090", "weights": "released"}
-    state |= {"kv_cache": "released", "batch_size": 200, "prompt_tokens": 1000}
+    state |= {"kv_cache": "released", "batch_size": 200, "prompt_tokens": 1000, "devices": 1}
     state["output_tokens"] = 256
     most = int(served({**state, "batch_size": 1}).value("largest_batch"))
     (ways,) = ask_node(page(pairs.script, data), [("can", [state])], tmp_path)
@@ -140,6 +151,28 @@ def test_what_would_make_it_fit_does(pairs: Pairs, data: dict[str, Any], tmp_pat
         served({**state, "batch_size": most + 1}).value("time_to_first_token")
 
 
+def test_the_code_below_a_question_gives_its_numbers(
+    pairs: Pairs, data: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = [each for each in states(60) if each["batch_size"] < 64]
+    asked = [(name, [each]) for each in points for name in ("ask", "written")]
+    answers = iter(ask_node(page(pairs.script, data), asked, tmp_path))
+    several = 0
+    for found, written in zip(answers, answers, strict=True):
+        if "refusal" in found:
+            continue
+        several += "tensor_parallel" in written["Python"]
+        names: dict[str, Any] = {}
+        exec(written["Python"], names)
+        assert found["weights"] in capsys.readouterr().out
+        assert main([*shlex.split(written["Shell"].replace("\\\n", ""))[1:], "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        for name in run.TIMES:
+            assert differ(names["service"].value(name), found[name]) <= CLOSE
+            assert differ(printed[name]["value"], found[name]) <= CLOSE
+    assert several
+
+
 def test_a_million_tokens_cost_the_rent_by_the_rate(
     pairs: Pairs, data: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -147,6 +180,7 @@ def test_a_million_tokens_cost_the_rent_by_the_rate(
 
     state = {"model": "Llama3_8B", "hardware": "Cloud.A100", "weights": "released"} | {
         "kv_cache": "released",
+        "devices": 1,
         "batch_size": 8,
         "prompt_tokens": 512,
         "output_tokens": 128,
@@ -163,18 +197,19 @@ def test_a_million_tokens_cost_the_rent_by_the_rate(
 def test_a_constant_that_models_alike_do_not_share_is_refused() -> None:
     table: Table = run.table(("Llama3_8B", "Mistral_7B", "Phi_4"), DEVICES[:8])
     spared = "Cloud.V100"
+    (other, *_) = [each for each in table.models if each not in compiler.Constants(table).asked]
 
     def asked(pair: Any, estimate: str, **handles: Any) -> Any:
         answer = table.ask(pair, estimate, **handles)
-        if pair[0].startswith("Mistral") and pair[1] == spared:
+        if pair[:2] == (other, spared):
             answer._asked("memory_free")[0].known.add("planted", memory_bandwidth=1.0)
         return answer
 
     from dataclasses import replace
 
-    few = [(a, b, [c for c in b if c != spared]) for a, b, _ in table.blocks]
+    few = [each for each in table.few if each != spared]
     with pytest.raises(UnreachableError, match="memory_bandwidth of"):
-        compiled_pairs(replace(table, ask=asked, blocks=few))
+        compiled_pairs(replace(table, ask=asked, few=few))
 
 
 def test_scripts_are_small_and_evaluate_no_text(pairs: Pairs) -> None:

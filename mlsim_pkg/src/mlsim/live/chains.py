@@ -128,9 +128,10 @@ class Chain:
     def values(self) -> dict[str, Any]:
         """Return all results, as the answer gives them; the refused ones are left out."""
         found: dict[str, Any] = {}
+        shares: dict[str, Mapping[str, Any]] = {}
         for name in self.results:
             try:
-                found[name] = _value(self.answer, name)
+                found[name] = _value(self.answer, name, shares)
             except DoesNotFitError:
                 continue
         return found
@@ -265,13 +266,15 @@ def _include(chain: Chain, owner: Answer, at: str, question: Question, quantity:
     part.wanted[quantity] = None
 
 
-def _value(answer: Answer, name: str) -> Any:
-    """Return a result as the answer gives it; of operators, a list."""
+def _value(answer: Answer, name: str, shares: dict[str, Mapping[str, Any]]) -> Any:
+    """Return a result as the answer gives it; of operators, a list. `shares` are kept by phase."""
     if name == LONGEST:
         return float(answer.longest_context)  # type: ignore[attr-defined]
-    _, owner, inner, cause = _split(answer, name)
+    phase, owner, inner, cause = _split(answer, name)
     if cause:
-        return float(owner.causes[cause])  # type: ignore[attr-defined]
+        if phase not in shares:
+            shares[phase] = owner.causes  # type: ignore[attr-defined]
+        return float(shares[phase][cause])
     with quiet():
         found = owner.value(inner)
     if getattr(found, "ndim", 0):

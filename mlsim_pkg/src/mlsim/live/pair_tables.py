@@ -14,49 +14,66 @@ from mlsim.equations.javascript import helpers
 from mlsim.errors import UnreachableError
 from mlsim.live.chains import REFUSALS, chain_of
 from mlsim.live.compiled import Compiled, _proven
-from mlsim.live.pairs import FORM, TEXT, Block, Pair, Table, asked_of, same_or_refuse
+from mlsim.live.pairs import FORM, NOTHING, TEXT, Constants, Pair, Table, asked_of, same_or_refuse
 from mlsim.live.programs import Program
 from mlsim.live.scripts import _Body, _json
+from mlsim.live.shapes import Shapes
 from mlsim.live.shared_steps import Chosen, SharedSteps
 
 _DRAWN, _SEED = 300, 1
+# What formulas of columns read of a model.
+_OF_MODEL = ("of_context", "logits", "bound_bytes_per_parameter", "experts", "experts_per_token")
+# Columns that formulas read come first.
+_EARLY = ("outputs", "product_depth", "token_multiply_adds", "token_elements", "parameters")
+_AXES = "epwvn"
 _MODULE = """\
 const special={Infinity,"-Infinity":-Infinity,NaN};
-const value=(x,data)=>Array.isArray(x)?data.pool[x[0]].map(y=>special[y]??y):special[x]??x;
-const place=(t,k)=>t.by.reduce((s,b,i)=>s*t.sizes[i]+(t.of[i]?t.of[i][k[b]]:k[b]),0);
-const row=(t,k)=>t.rows[t.at[place(t,k)]]??[];
-const put=(c,t,k,data)=>row(t,k).forEach((x,i)=>{if(x!==null)c[t.names[i]]=value(x,data);});
+const value=(x,data)=>Array.isArray(x)?data.pool[x[0]]:special[x]??x;
+const listed=new WeakMap();
+const list=steps=>{
+if(!listed.has(steps)){
+let top=-1,last=0;
+listed.set(steps,steps.map(x=>{last=x<0?top+1:x?x-1:last;top=Math.max(top,last);return last;}));}
+return listed.get(steps);};
+const place=(t,k)=>[...t.by].reduce((s,b,i)=>s*t.sizes[i]+(t.of[i]?list(t.of[i])[k[b]]:k[b]),0);
+const put=(c,t,k,data)=>{
+const row=t.rows[list(t.at)[place(t,k)]];
+t.names.forEach((name,i)=>{if(row[i]!==null)c[name]=value(row[i],data);});};
+const numbers=(k,data)=>{const c={};for(const t of data.tables)put(c,t,k,data);return c;};
 let last="",held,own={};
-export const constants=(pair,data)=>{
-const key=JSON.stringify(pair);
+export const constants=(k,data)=>{
+const key=JSON.stringify(k);
 if(key===last)return held;
-const b=data.blocks[pair.block],c={...data.fixed};
-const k={e:pair.e,p:pair.p,w:pair.w,v:pair.v,c:b.classes[pair.e]};
-for(const t of b.tables)put(c,t,k,data);
-const kinds=data.pool[b.kinds[pair.e]]??[];
-for(const name of data.columns)c[name]=[];
-for(const kind of kinds){const o={};
-for(const t of b.operators)put(o,t,{...k,k:kind},data);
-for(const name of data.columns)c[name].push(o[name]??0);}
-for(const t of b.bases){const o={};put(o,t,k,data);
-for(const name in o)c[name]=c[name].map((x,i)=>x*o[name][i]);}
-for(const name of data.wide)
-if(!Array.isArray(c[name])){const x=c[name]??0;c[name]=kinds.map(()=>x);}
+const c={...data.fixed,...numbers(k,data)};
 last=key;held=c;own={};
+c.text??=data.torn[k.n][k.e];
+if(c.text)return c;
+let rows=modeled(data.shapes,k,k.n?numbers({...k,n:0},data):c,0,[]);
+if(k.n)rows=modeled(data.shapes,k,c,k.n,rows);
+for(const name of [...data.shapes.columns,...data.columns])c[name]=[];
+for(const x of rows){
+const o={};
+for(const t of data.operators)put(o,t,{...k,k:data.kinds[k.e][x.place]},data);
+for(const name of data.shapes.columns)c[name].push(name in o?x[name]*o[name]:x[name]);
+for(const name of data.columns)c[name].push(o[name]??0);}
+for(const name of data.wide)
+if(!Array.isArray(c[name])){const x=c[name]??0;c[name]=rows.map(()=>x);}
+c.form=data.forms[data.flags.map(name=>c[name]).join("")];
 return c;};
-const of=(estimate,pair,data)=>{
-const c=constants(pair,data),names=data.blocks[pair.block].apart[estimate];
-if(!names||own[estimate])return own[estimate]??c;
-const all=names.map(name=>[name,c[`${estimate}_${name}`]]);
-const made={...c},its=all.filter(([,x])=>x!==undefined);
-const along=its.find(([,x])=>Array.isArray(x))?.[1]??c.repeats;
-for(const [name,x] of its)made[name]=data.wide.includes(name)&&!Array.isArray(x)?along.map(()=>x):x;
+const of=(estimate,c,data)=>{
+if(own[estimate])return own[estimate];
+const made={...c};
+for(const name of data.highest[estimate]??[])made[name]=c[name].map(()=>Math.max(...c[name]));
+for(const name in c){
+const [its,bare]=[name.slice(0,estimate.length+1),name.slice(estimate.length+1)];
+const all=Array.isArray(c[bare])&&!Array.isArray(c[name]);
+if(its===estimate+"_")made[bare]=all?c[bare].map(()=>c[name]):c[name];}
 return own[estimate]=made;};
-export const answer=(handles,pair,data,estimate)=>{
-const c=of(estimate,pair,data);
-if(c.text!==undefined)return {refusal:"unsupported"};
+export const answer=(handles,k,data,estimate)=>{
+const c=constants(k,data);
+if(c.text)return {refusal:"unsupported"};
 const [body,...used]=plans[forms[estimate][c.form]];
-return bodies[body](handles,c,used.map(each=>functions[each]));};
+return bodies[body](handles,of(estimate,c,data),used.map(each=>functions[each]));};
 """
 
 
@@ -68,8 +85,8 @@ class Pairs:
     ----------
     script
         The text of a module that exports `answer(handles, pair, data, estimate)` and
-        `constants(pair, data)`; a pair is an object of places in the data: `block`, `e` of the
-        model, `p` of where it runs, `w` and `v` of the formats of weights and cache.
+        `constants(pair, data)`; a pair is an object of places in the data: `e` of the model, `p`
+        of the device, `w` and `v` of the formats of weights and cache, `n` of how many devices.
     data
         Its constants, as JSON has them; infinity is the text "Infinity".
     """
@@ -86,54 +103,68 @@ def compiled_pairs(table: Table) -> Pairs:
     UnreachableError
         If a pair has a constant that does not follow from others.
     """
-    forms: dict[Any, Pair] = {}
-    blocks = [Block(table, block, forms) for block in table.blocks]
-    _prove(table, blocks, list(forms))
-    columns = list(dict.fromkeys(name for each in blocks for name in each.columns))
-    wide = list(dict.fromkeys((*columns, *(name for each in blocks for name in each.wide))))
+    known = Constants(table)
+    _prove(table, known)
+    shapes = _shapes(table, known)
+    script, fixed = _written(table, known, shapes)
+    return Pairs(script, {**_tables(table, known, shapes), "fixed": fixed})
+
+
+def _written(table: Table, known: Constants, shapes: Shapes) -> tuple[str, dict[str, Any]]:
+    """Return the script, and the constants that all programs have."""
     used: set[str] = set()
     shared = SharedSteps(used)
     bodies: dict[str, int] = {}
     plans: dict[tuple[int, ...], int] = {}
     chosen: dict[str, list[int]] = {each: [] for each in table.results}
     fixed: dict[str, Any] = {}
-    for pair in forms.values():
-        known = next(each for each in blocks if pair[0] in each.entities).known(pair)
-        for estimate, results in table.results.items():
-            program = _program(table, pair, estimate, results, wide)
-            for name, value in _constants(program).items():
-                own = f"{estimate}_{name}"
-                if own in known:
-                    same_or_refuse(own, value, known[own], pair)
-                elif name in known:
-                    same_or_refuse(name, value, known[name], pair)
-                elif fixed.setdefault(name, value) != value:
-                    raise UnreachableError(f"{name} is {value} for {pair}, not {fixed[name]}.")
-            functions = Chosen(shared)
-            text = _Body(program, functions, used).text(
-                table.handles, frozenset(table.start), dict.fromkeys(table.start, 1.0)
-            )
-            plan = (bodies.setdefault(text, len(bodies)), *functions.plans)
-            chosen[estimate].append(plans.setdefault(plan, len(plans)))
+    done: dict[Any, int] = {}
+    for pair in known.forms.values():
+        its = known.known(pair)
+        for estimate in table.results:
+            asked = asked_of(table, pair, estimate)
+            assert not isinstance(asked, str)
+            key = (estimate, asked.form)
+            if key not in done:
+                program = _program(table, pair, estimate, sorted(known.wide))
+                for name, value in _constants(program).items():
+                    like = _of_estimate(name, estimate, its, known)
+                    if like is not None:
+                        same_or_refuse(name, value, like, pair)
+                    elif fixed.setdefault(name, value) != value:
+                        raise UnreachableError(f"{name} is {value} for {pair}, not {fixed[name]}.")
+                functions = Chosen(shared)
+                text = _Body(program, functions, used).text(
+                    table.handles, frozenset(table.start), dict.fromkeys(table.start, 1.0)
+                )
+                plan = (bodies.setdefault(text, len(bodies)), *functions.plans)
+                done[key] = plans.setdefault(plan, len(plans))
+            chosen[estimate].append(done[key])
     script = (
         f"{helpers(used)}{shared.text()}const bodies=[{','.join(bodies)}];\n"
-        f"const plans={_short(list(plans))};\nconst forms={_short(chosen)};\n{_MODULE}"
+        f"const plans={_short(list(plans))};\nconst forms={_short(chosen)};\n"
+        f"{shapes.script()}{_MODULE}"
     )
-    pool: dict[str, int] = {}
-    data: dict[str, Any] = {
-        "columns": columns,
-        "wide": wide,
-        "fixed": {name: _json(value) for name, value in fixed.items()},
-        "blocks": [_written(table, each, pool) for each in blocks],
-    }
-    data["refusals"] = {code: each.words for code, each in REFUSALS.items()}
-    return Pairs(script, data | {"pool": [json.loads(text) for text in pool]})
+    return script, {name: _json(value) for name, value in fixed.items()}
 
 
-def _program(
-    table: Table, pair: Pair, estimate: str, results: Sequence[str], columns: Sequence[str]
-) -> Program:
+def _constants(program: Program) -> dict[str, Any]:
+    found = dict(program.constants)
+    for (place, name), key in program.keys.items():
+        found[key] = program.steps[place].own[name]
+    return found
+
+
+def _of_estimate(name: str, estimate: str, its: Mapping[str, Any], known: Constants) -> Any:
+    """Return what an estimate has of a constant."""
+    own = its.get(f"{estimate}_{name}", its.get(name))
+    high = name in known.highest.get(estimate, ())
+    return max(own) if high and isinstance(own, tuple) else own
+
+
+def _program(table: Table, pair: Pair, estimate: str, columns: Sequence[str]) -> Program:
     """Return what one pair is asked, proven at many values of the handles."""
+    results = table.results[estimate]
 
     def question(**handles: Any) -> Any:
         return table.ask(pair, estimate, **handles)
@@ -160,122 +191,227 @@ def _short(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _constants(program: Program) -> dict[str, Any]:
-    found = dict(program.constants)
-    for (place, name), key in program.keys.items():
-        found[key] = program.steps[place].own[name]
+def _prove(table: Table, known: Constants) -> None:
+    """Compare what follows for pairs drawn by chance with what the package knows of them."""
+    of = random.Random(_SEED)  # noqa: S311
+    where = list(table.where(table.places))
+    for _ in range(_DRAWN):
+        pair: Pair = (of.choice(list(table.models)), *of.choice(where))
+        its = known.known(pair)
+        for estimate in table.results:
+            asked = asked_of(table, pair, estimate)
+            told = asked if isinstance(asked, str) else None
+            same_or_refuse("the refusal", told, its.get(TEXT), pair)
+            if isinstance(asked, str):
+                break  # a page asks the first estimate, and no other where that is refused
+            for name, value in asked.constants.items():
+                like = _of_estimate(name, estimate, its, known)
+                rows = known.rows[pair[0], pair[4]]
+                if isinstance(value, tuple) and len(value) < len(rows):
+                    kept = [row in asked.rows for row in rows]
+                    like = tuple(x for x, there in zip(like, kept, strict=True) if there)
+                same_or_refuse(f"{name} of the {estimate}", value, like, pair)
+            if estimate == table.first:
+                form = list(known.forms).index(asked.form) if asked.form in known.forms else None
+                also = {**dict.fromkeys(known.also, ""), **asked.also}
+                for name, value in {**also, FORM: form}.items():
+                    same_or_refuse(name, value, its.get(name), pair)
+
+
+def _shapes(table: Table, known: Constants) -> Shapes:
+    """Return the columns that a model has whatever the device, as formulas."""
+    values = {
+        (name, model, count, place): value
+        for name in known.decided
+        if name in known.wide
+        for key, value in known.values[name].items()
+        for model, count in [(key[0], key[-1])]
+        for place, weights in enumerate(table.weights)
+        if len(key) < 3 or key[1] == weights
+    }
+    values |= {
+        (name, model, count, place): value
+        for (name, model, count), value in known.base.items()
+        for place in range(len(table.weights))
+    }
+    names = list(dict.fromkeys(name for name, *_ in values))
+    columns = [*(each for each in _EARLY if each in names), *(n for n in names if n not in _EARLY)]
+    rows: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
+    for model, count in product(table.models, table.counts):
+        for at, row in enumerate(known.rows.get((model, count), ())):
+            found: dict[str, Any] = {}
+            for name in columns:
+                each = [
+                    values.get((name, model, count, place), ())
+                    for place in range(len(table.weights))
+                ]
+                own = tuple(column[at] if column else 0.0 for column in each)
+                found[name] = own if len(known.decided.get(name, ())) > 2 else own[0]
+            rows.setdefault((model, count), {})[row] = found
+    return Shapes(columns, rows, _whole(table, known), len(table.weights))
+
+
+def _whole(table: Table, known: Constants) -> dict[tuple[str, int, int], dict[str, float]]:
+    """Return what formulas read of a model, by model, number of devices and format of weights."""
+    found = {}
+    for (model, count), (place, weights) in product(known.rows, enumerate(table.weights)):
+        parts: dict[int, Any] = {0: model, 2: weights, 4: count}
+        found[model, count, place] = {
+            name: known.values[name].get(tuple(map(parts.get, known.decided[name])), 0.0)
+            if name in known.decided
+            else 0.0
+            for name in _OF_MODEL
+        }
     return found
 
 
-def _prove(table: Table, blocks: Sequence[Block], forms: Sequence[Any]) -> None:
-    """Compare what follows for pairs drawn by chance with what the package knows of them."""
-    of = random.Random(_SEED)  # noqa: S311
-    for _ in range(_DRAWN):
-        block = of.choice(blocks)
-        pair = tuple(
-            of.choice(list(each))
-            for each in (block.entities, block.places, table.weights, table.caches)
-        )
-        asked = asked_of(table, pair, all_=True)
-        known = block.known(pair)
-        if isinstance(asked, str):
-            same_or_refuse("the refusal", asked, known.get(TEXT), pair)
-            continue
-        form = forms.index(asked.equations) if asked.equations in forms else None
-        constants = block.without(asked).constants
-        for name, value in {**constants, **asked.also, FORM: form}.items():
-            same_or_refuse(name, value, known.get(name), pair)
-
-
-def _written(table: Table, block: Block, pool: dict[str, int]) -> dict[str, Any]:
-    """Return a block's constants as tables."""
+def _tables(table: Table, known: Constants, shapes: Shapes) -> dict[str, Any]:
+    """Return all constants as tables."""
     axes: dict[str, Sequence[Any]] = {
-        "e": block.entities,
-        "p": block.places,
+        "e": table.models,
+        "p": list(table.places),
         "w": table.weights,
         "v": table.caches,
-        "c": range(len(block.of_class)),
-        "k": range(len(block.of_kind)),
+        "n": table.counts,
     }
-    decided: dict[tuple[str, ...], dict[str, dict[Any, Any]]] = {}
-    for name, by in block.decided.items():
-        key = tuple("epwv"[place] for place in by)
-        decided.setdefault(key, {})[name] = block.values[name]
-    like = list(block.of_class.values())
-    where = list(product(block.places, table.weights, table.caches))
-    shared = {(at, *rest): block.whole((like[at], *rest)) for at in axes["c"] for rest in where}
-    kinds = {
-        (kind, *rest): dict(zip(block.columns, block.of(kind, rest), strict=True))
-        for kind in axes["k"]
-        for rest in where
+    pool: dict[str, int] = {}
+    tables = _Tables(axes, pool)
+    for name, by in known.decided.items():
+        if name not in known.wide:
+            tables.add(name, [_AXES[place] for place in by], known.values[name])
+    where = list(table.where(table.places))
+    for name in known.single:
+        classes = [known.class_of[name][model] for model in table.models]
+        column = {
+            (group, *each): known.value(name, group, each)
+            for group in range(max(classes) + 1)
+            for each in where
+        }
+        tables.add_fewest(name, "e", classes, column)
+    operators = _Tables(axes, pool)
+    found = {
+        (kind, *each): values
+        for kind in known.rows_of
+        for each in where
+        if (values := known.of(kind, each))
     }
-    bases: dict[str, dict[Any, Any]] = {}
-    for (entity, name), column in block.base.items():
-        bases.setdefault(name, {})[(entity,)] = column
+    for at, name in enumerate(known.columns):
+        column = {key: values[at] for key, values in found.items()}
+        operators.add_fewest(name, "k", range(len(known.rows_of)), column)
+    masked = set(known.masked)
     return {
-        "apart": block.apart,
-        "classes": [block.class_of[each] for each in block.entities],
-        "kinds": [_pooled(block.kinds_of[each], pool) for each in block.entities],
-        "tables": [
-            *(x for by, columns in decided.items() for x in _tabled(by, axes, columns, pool)),
-            *_fewest("cpwv", axes, shared, pool),
+        "tables": tables.as_data(),
+        "operators": operators.as_data(),
+        "kinds": [
+            [known.kind_of[model, row] for row in shapes.labels(model)] for model in table.models
         ],
-        "operators": _fewest("kpwv", axes, kinds, pool),
-        "bases": _tabled(("e",), axes, bases, pool),
+        "columns": [name for name in known.columns if name not in masked],
+        "wide": sorted(known.wide),
+        "flags": list(known.flags),
+        "also": known.also,
+        "forms": {"".join(map(str, map(int, key))): form for key, form in known.form_of.items()},
+        "highest": known.highest,
+        "torn": [
+            {
+                at: known.torn[model, count]
+                for at, model in enumerate(table.models)
+                if (model, count) in known.torn
+            }
+            for count in table.counts
+        ],
+        "shapes": shapes.as_data(),
+        "refusals": {code: each.words for code, each in REFUSALS.items()},
+        "pool": [json.loads(text) for text in pool],
     }
 
 
-def _fewest(
-    letters: str,
-    axes: Mapping[str, Sequence[Any]],
-    rows: Mapping[tuple[Any, ...], Mapping[str, Any]],
-    pool: dict[str, int],
-) -> list[dict[str, Any]]:
-    """Return tables, each by as few parts of a pair as decide its constants."""
-    found: dict[tuple[int, ...], dict[str, dict[Any, Any]]] = {}
-    for name in dict.fromkeys(name for row in rows.values() for name in row):
-        for by in (each for size in range(5) for each in combinations(range(4), size)):
-            column: dict[Any, Any] = {}
-            for key, row in rows.items():
-                if name not in row and TEXT in row:
-                    continue
-                short = tuple(key[place] for place in by)
-                if column.setdefault(short, row.get(name)) != row.get(name):
-                    break
-            else:
-                found.setdefault(by, {})[name] = column
-                break
-    return [
-        table
-        for by, columns in found.items()
-        for table in _tabled(tuple(letters[place] for place in by), axes, columns, pool)
-    ]
+class _Tables:
+    """Columns by parts of a pair: of all keys in order which row it is, and the different rows."""
 
+    def __init__(self, axes: Mapping[str, Sequence[Any]], pool: dict[str, int]) -> None:
+        self.axes, self.pool = axes, pool
+        self.together: dict[str, dict[str, list[Any]]] = {}
 
-def _tabled(
-    by: Sequence[str],
-    axes: Mapping[str, Sequence[Any]],
-    columns: Mapping[str, Mapping[Any, Any]],
-    pool: dict[str, int],
-) -> list[dict[str, Any]]:
-    """Return columns as tables: of all keys in order which row it is, and the different rows.
+    def add_fewest(
+        self, name: str, first: str, groups: Sequence[int], column: Mapping[Any, Any]
+    ) -> None:
+        """Add a column by as few parts as decide it; `groups` are those along the first axis."""
+        known = {key: value for key, value in column.items() if value is not NOTHING}
+        # What a form lacks is not read; that nothing is refused is.
+        known = {key: x for key, x in known.items() if x is not None or name == TEXT}
+        for by in (each for size in range(6) for each in combinations(range(5), size)):
+            found: dict[Any, Any] = {}
+            if all(
+                found.setdefault(tuple(key[place] for place in by), value) == value
+                for key, value in known.items()
+            ):
+                self.add(name, [(first + _AXES[1:])[place] for place in by], found, groups)
+                return
 
-    Columns with the same order stand together; parts of a key that are alike are one.
-    """
-    together: dict[tuple[Any, ...], dict[str, list[str]]] = {}
-    for name, column in columns.items():
+    def add(
+        self,
+        name: str,
+        by: Sequence[str],
+        column: Mapping[Any, Any],
+        groups: Sequence[int] | None = None,
+    ) -> None:
+        """Add a column by some parts of a pair."""
+        axes = dict(self.axes)
+        if groups is not None and by[:1] in (["e"], ["k"]):
+            axes[by[0]] = range(max(groups) + 1)
         cells: dict[str, int] = {}
-        at = tuple(
-            cells.setdefault(json.dumps(_cell(column.get(key), pool)), len(cells))
-            for key in product(*(axes[each] for each in by))
-        )
-        together.setdefault(at, {})[name] = list(cells)
-    found = []
-    for at, named in together.items():
+        at: list[int] = []
+        for key in product(*(axes[each] for each in by)):
+            # What is not there is not read: it is as with another number of devices, or the last.
+            others = [
+                tuple(count if each == "n" else x for x, each in zip(key, by, strict=True))
+                for count in self.axes["n"]
+            ]
+            there = next((each for each in (key, *others) if each in column), None)
+            if there is None:
+                at.append(at[-1] if at else 0)
+            else:
+                cell = _short(self._cell(column[there]))
+                at.append(cells.setdefault(cell, len(cells)))
         of, sizes, kept = _alike(at, [len(axes[each]) for each in by])
-        rows = [list(map(json.loads, row)) for row in zip(*named.values(), strict=True)]
-        table = {"by": list(by), "names": list(named), "rows": rows}
-        found.append({**table, "of": of, "sizes": sizes, "at": kept})
+        if groups is not None and by[:1] == ["e"]:
+            of[0] = [of[0][each] for each in groups] if of[0] else list(groups)
+        axis = {"by": "".join(by), "sizes": sizes, "at": _steps(kept)}
+        axis["of"] = [each and _steps(each) for each in of]
+        self.together.setdefault(_short(axis), {})[name] = list(map(json.loads, cells))
+
+    def _cell(self, value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return int(value)
+        if isinstance(value, tuple):
+            return [self.pool.setdefault(_short(value), len(self.pool))]
+        return _json(value)
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """Return tables, in which columns with the same order stand together."""
+        return [
+            {
+                **json.loads(axis),
+                "names": list(named),
+                "rows": list(map(list, zip(*named.values(), strict=True))),
+            }
+            for axis, named in self.together.items()
+        ]
+
+
+def _steps(places: Sequence[int]) -> list[int]:
+    """Return a list of places as steps: -1 for the next new one, 0 for the last again, or 1 + it.
+
+    >>> _steps([0, 0, 1, 0, 2, 2])
+    [-1, 0, -1, 1, -1, 0]
+    """
+    found, top, last = [], -1, -1
+    for each in places:
+        new = each == top + 1
+        found.append(-1 if new else 0 if each == last else each + 1)
+        top, last = max(top, each), each
     return found
 
 
@@ -309,16 +445,3 @@ def _alike(
         left[axis] = len(slices)
         of.append(None if len(slices) == size else which)
     return of, left, kept
-
-
-def _cell(value: Any, pool: dict[str, int]) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (tuple, list)):
-        return [_pooled(value, pool)]
-    return _json(value)
-
-
-def _pooled(value: Sequence[Any], pool: dict[str, int]) -> int:
-    plain = [_json(each) if isinstance(each, (int, float)) else each for each in value]
-    return pool.setdefault(json.dumps(plain), len(pool))

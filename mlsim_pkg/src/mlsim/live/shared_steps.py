@@ -31,12 +31,19 @@ class SharedSteps:
     def __init__(self, used: set[str]) -> None:
         self.used = used
         self.plans: dict[str, int] = {}
+        self._places: dict[Any, int] = {}
         self._steps: dict[str, int] = {}
         self._sums: dict[str, str] = {}
         self._names: dict[str, None] = {}
 
     def place(self, given: Given, called: Mapping[str, str]) -> int:
         """Return the place of a plan of equations among all; it is as `planned` takes it."""
+        key = (given, tuple(called.items()))
+        if key not in self._places:
+            self._places[key] = self._placed(given, called)
+        return self._places[key]
+
+    def _placed(self, given: Given, called: Mapping[str, str]) -> int:
         steps, moving, *rest = given
         function = _Listed(moving, *rest, self.used, called, self._sums)
         for step in steps:

@@ -15,10 +15,10 @@ const SPEEDS = [
   { name: "time_per_output_token", words: "Each further token", of: "for each user" },
 ];
 
-/** Return where a question stands in the data: its block, and a place in each list. */
+/** Return where a question stands in the data: a place in each list. */
 export function pairOf(state, data) {
   return {
-    block: 0,
+    n: data.answer.shapes.counts.indexOf(Number(state.devices)),
     e: data.models.findIndex(([key]) => key === state.model),
     p: data.devices.findIndex(([key]) => key === state.hardware),
     w: data.weights.indexOf(state.weights),
@@ -45,36 +45,44 @@ export function band(name, found, bound, loans, bands) {
   return [Math.max(found[name] / most, bound[name]), found[name] / least];
 }
 
+/** Return the answer of an estimate, in base units; of more devices than stand in one node, none. */
+function answered(state, data, estimate = "calibrated") {
+  const { batch_size, prompt_tokens, output_tokens } = state;
+  if (state.devices > 1 && !(data.nodes[state.hardware]?.[1] >= state.devices)) return { refusal: "no_node" };
+  return answer({ batch_size, prompt_tokens, output_tokens }, pairOf(state, data), data.answer, estimate);
+}
+
 /** Return all that the page says of a question, in base units. */
 export function asked(state, data) {
   const pair = pairOf(state, data);
-  const handles = { batch_size: state.batch_size, prompt_tokens: state.prompt_tokens, output_tokens: state.output_tokens };
-  const found = answer(handles, pair, data.answer, "calibrated");
+  const found = answered(state, data);
+  if (found.refusal === "no_node") return found;
   const told = constants(pair, data.answer);
   if (found.refusal && found.refusal !== "does_not_fit") return { ...found, why: told.text };
   const reserve = told.memory_capacity - found.usable_memory;
-  const all = { ...found, reserve, weights: told.weights, cache: told.cache, loans: told.loans };
+  const lent = data.answer.also.filter((name) => name.startsWith("loan ") && told[name]);
+  const loans = lent.map((name) => [name.slice(5), ...told[name]]);
+  const all = { ...found, reserve, weights: told.weights, cache: told.cache, loans };
   if (found.refusal) return all;
-  const [roofline, bound] = ["roofline", "bound"].map((each) => answer(handles, pair, data.answer, each));
-  const bands = Object.fromEntries(SPEEDS.map(({ name }) => [name, band(name, found, bound, told.loans, data.bands)]));
+  const [roofline, bound] = ["roofline", "bound"].map((each) => answered(state, data, each));
+  const bands = Object.fromEntries(SPEEDS.map(({ name }) => [name, band(name, found, bound, loans, data.bands)]));
   const [, , watts] = data.devices[pair.p];
   const rent = data.rents[state.hardware];
   return {
     ...all,
     roofline,
     bands,
-    price: rent && ((rent[0] / 3600) * MILLION) / found.output_throughput,
-    energy: watts ? (watts * MILLION) / found.output_throughput : undefined,
+    price: rent && ((rent[0] / 3600) * state.devices * MILLION) / found.output_throughput,
+    energy: watts ? (watts * state.devices * MILLION) / found.output_throughput : undefined,
   };
 }
 
 /** Return changes to a question after which it fits, the smallest first, in words. */
 export function ways(state, data) {
-  const fits = (changes) => {
-    const found = asked({ ...state, ...changes }, data);
-    return found.refusal ? 0 : found.largest_batch;
-  };
+  const fits = (changes) => !answered({ ...state, ...changes }, data).refusal;
   const found = [];
+  const more = data.answer.shapes.counts.find((count) => count > state.devices && fits({ devices: count }));
+  if (more) found.push(`share it among ${more} of them`);
   const alone = asked(state, data).largest_batch;
   if (alone >= 1) found.push(`serve ${people(alone)} at once in place of ${shown(state.batch_size)}`);
   const order = { released: 0, fp8: 1, int4: 2 };
@@ -84,9 +92,12 @@ export function ways(state, data) {
   }
   if (found.length) return found;
   if (fits({ batch_size: 1, weights: "int4", kv_cache: "fp8" })) return ["serve one user, with weights in 4 bits and the cache in 8"];
-  const larger = data.devices.filter(([key]) => fits({ hardware: key })).map(([key, name]) => [capacity(state, key, data), name]);
-  larger.sort((a, b) => a[0] - b[0]);
-  return larger.length ? [`take a device with more memory, such as the ${larger[0][1]}`] : [];
+  for (const devices of new Set([state.devices, data.answer.shapes.counts.at(-1)])) {
+    const larger = data.devices.filter(([key]) => fits({ hardware: key, devices })).map(([key, name]) => [capacity(state, key, data), name]);
+    larger.sort((a, b) => a[0] - b[0]);
+    if (larger.length) return [`take ${devices > 1 ? `${devices} devices` : "a device"} with more memory, such as the ${larger[0][1]}`];
+  }
+  return [];
 }
 
 function capacity(state, key, data) {
@@ -103,12 +114,16 @@ export function time(seconds) {
 }
 
 /** Return the same question in Python and for the shell. */
-export function code(state) {
-  const python = [`    "${state.model}", "${state.hardware}",`];
-  python.push(`    batch_size=${state.batch_size}, prompt_tokens=${state.prompt_tokens}, output_tokens=${state.output_tokens},`);
+export function code(state, data) {
+  const several = state.devices > 1;
+  const [hardware] = (several && data.nodes[state.hardware]) || [state.hardware];
+  const python = [`    "${state.model}", "${hardware}",`];
+  if (several) python.push(`    tensor_parallel=${state.devices},`);
+  python.push(`    batch_size=${state.batch_size},`, `    prompt_tokens=${state.prompt_tokens}, output_tokens=${state.output_tokens},`);
   const formats = ["weights", "kv_cache"].filter((name) => state[name] !== "released");
   python.push(`    ${formats.map((name) => `${name}="${state[name]}", `).join("")}estimate="calibrated",`);
-  const shell = [`mlsim serve ${state.model} ${state.hardware}`];
+  const shell = [`mlsim serve ${state.model} ${hardware}`];
+  if (several) shell.push(`  --tensor-parallel ${state.devices}`);
   shell.push(`  --batch ${state.batch_size} --prompt ${state.prompt_tokens} --output ${state.output_tokens}`);
   shell.push(`  ${formats.map((name) => `--${name.replace("_", "-")} ${state[name]} `).join("")}--estimate calibrated`);
   return {
@@ -122,6 +137,11 @@ function refused(found, state, data) {
   const [, model, context] = data.models.find(([key]) => key === state.model);
   if (found.refusal === "too_long") {
     return `${model} reads at most ${shown(context)} tokens, and prompt and answer are ${shown(state.prompt_tokens + state.output_tokens)}.`;
+  }
+  if (found.refusal === "no_node") {
+    const [, name] = data.devices.find(([key]) => key === state.hardware);
+    const [, most] = data.nodes[state.hardware] ?? [];
+    return `No node with ${state.devices} x ${name} is on record: ${most ? `it has ${most} at most` : "only single ones are"}.`;
   }
   return (found.why ?? data.answer.refusals[found.refusal]).replaceAll("{model}", model);
 }
@@ -162,11 +182,13 @@ export function mount(element, data) {
     const found = asked(state, data);
     const told = found.refusal && found.refusal !== "does_not_fit";
     set(at.verdict, { "data-fits": found.refusal ? "no" : "yes" });
-    at.verdict.textContent = verdict(found);
+    at.verdict.textContent = verdict(found, state);
     at.why.replaceChildren(...because(found, state));
     at.memory.hidden = told;
+    at.code.hidden = found.refusal === "no_node";
+    at.memory.firstChild.textContent = state.devices > 1 ? "Memory of each device" : "Memory";
     at.speed.hidden = at.facts.hidden = at.loans.hidden = Boolean(found.refusal);
-    const written = code(state);
+    const written = code(state, data);
     for (const name of Object.keys(written)) at[name].textContent = written[name];
     if (told) return;
     memory(found);
@@ -179,8 +201,8 @@ export function mount(element, data) {
     if (!found.refusal) return [];
     if (found.refusal !== "does_not_fit") return [make("p", {}, refused(found, state, data))];
     const can = ways(state, data);
-    const need = `It needs ${gib(found.memory_required)}, and ${gib(found.usable_memory)} can be used.`;
-    if (!can.length) return [make("p", {}, `${need} No single device on record holds it.`)];
+    const need = `${state.devices > 1 ? "Each device" : "It"} needs ${gib(found.memory_required)}, and ${gib(found.usable_memory)} can be used.`;
+    if (!can.length) return [make("p", {}, `${need} No node on record holds it.`)];
     return [make("p", {}, `${need} It would fit if you`), make("ul", {}, ...can.map((each) => make("li", {}, each)))];
   }
 
@@ -238,12 +260,13 @@ export function mount(element, data) {
   function facts(found, state) {
     const rent = data.rents[state.hardware];
     const [, , watts] = data.devices.find(([key]) => key === state.hardware);
+    const of = state.devices > 1 ? " for each device" : "";
     const rows = [["Users that fit", people(found.largest_batch), "with such prompts and answers"]];
     rows.push(["Formats", `${found.weights}, cache ${found.cache}`, "of weights and of the KV cache"]);
     rows.push(["A million tokens of answers", rent ? `${shown(found.price)} USD` : "no rent on record",
-      rent ? `at ${shown(rent[0])} USD/h (${rent[1]}, ${rent[2]}), always this busy` : "of this device"]);
+      rent ? `at ${shown(rent[0])} USD/h${of} (${rent[1]}, ${rent[2]}), always this busy` : "of this device"]);
     rows.push(["Energy for them", watts ? `at most ${energy(found.energy)}` : "no power limit on record",
-      watts ? `at the device's limit of ${shown(watts)} W` : "of this device"]);
+      watts ? `at the limit of ${shown(watts)} W${of}` : "of this device"]);
     at.facts.replaceChildren(...rows.map(([term, value, note]) => make("div", {}, make("dt", {}, term), make("dd", {}, value), make("dd", { class: "muted" }, note))));
     const list = found.loans.map(([, , words]) => make("li", {}, words));
     at.loans.replaceChildren(...(list.length ? [make("p", {}, "Measured on other devices, since nobody has measured them on this one:"), make("ul", {}, ...list)]
@@ -252,15 +275,16 @@ export function mount(element, data) {
 
   const energy = (joules) => (joules < 3.6e6 ? `${shown(joules / 3600)} Wh` : `${shown(joules / 3.6e6)} kWh`);
 
-  function verdict(found) {
-    if (!found.refusal) return `Yes, it fits: ${gib(found.memory_free)} stay free.`;
-    return found.refusal === "does_not_fit" ? `No: ${gib(-found.memory_free)} too much.` : "No answer.";
+  function verdict(found, { devices }) {
+    const each = devices > 1 ? " on each device" : "";
+    if (!found.refusal) return `Yes, it fits: ${gib(found.memory_free)} stay free${each}.`;
+    return found.refusal === "does_not_fit" ? `No: ${gib(-found.memory_free)} too much${each}.` : "No answer.";
   }
 
   function say(state) {
     const found = asked(state, data);
-    if (found.refusal) return `${verdict(found)} ${found.refusal === "does_not_fit" ? "" : refused(found, state, data)}`.trim();
-    return `${verdict(found)} First token after ${time(found.time_to_first_token)}, then one each ${time(found.time_per_output_token)}. ${people(found.largest_batch)} fit.`;
+    if (found.refusal) return `${verdict(found, state)} ${found.refusal === "does_not_fit" ? "" : refused(found, state, data)}`.trim();
+    return `${verdict(found, state)} First token after ${time(found.time_to_first_token)}, then one each ${time(found.time_per_output_token)}. ${people(found.largest_batch)} fit.`;
   }
 
   live(element, data, { start, draw, say, css, lists: ["model", "hardware"] });

@@ -18,17 +18,22 @@ from mlsim.live.pair_tables import Pairs, compiled_pairs
 from mlsim.live.pairs import Pair, Table
 from mlsim.parameters import CALIBRATED
 from mlsim.workloads.language import Transformer
-from mlsim.zoo.spaces import Hardware, Models
+from mlsim.zoo.spaces import Hardware, Models, Systems
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
+
+    from mlsim.systems import System
 
 # What a format is called where nobody chose another one.
 RELEASED = "released"
 WEIGHTS = {RELEASED: "As released", "fp8": "8 bits", "int4": "4 bits"}
 CACHES = {RELEASED: "As released", "fp8": "8 bits"}
-# On these all models are asked about; others are alike, as the compiler proves.
-_FEW = ("A100", "B200", "H100", "L4", "M3Max", "MI300X", "RTX4090", "V100")
+# How many devices may share a model, by tensor parallelism.
+COUNTS = (1, 2, 4, 8)
+# On these all models are asked about, on the first two also as several; others are alike, as the
+# compiler proves. Two of them borrow what was measured of others.
+_FEW = ("B200", "A100", "H100", "L4", "M3Max", "MI300X", "RTX4090", "V100", "A100_40GB", "H800")
 SIZES = (
     *("weight_memory", "cache_memory", "activation_memory", "usable_memory", "memory_free"),
     *("memory_required", "cache_per_sequence", "largest_batch"),
@@ -59,16 +64,29 @@ def models() -> dict[str, Transformer]:
     return {each.key: each for each in sorted(found, key=lambda each: each.name.lower())}
 
 
+@cache
+def systems() -> dict[str, System]:
+    """Return of each device a system of several: the smallest that has enough of them."""
+    found: dict[str, System] = {}
+    for each in sorted(Systems, key=lambda each: each.devices):
+        known = found.get(each.device.key)
+        if known is None or known.devices < COUNTS[-1]:
+            found[each.device.key] = each
+    return found
+
+
 def arguments(pair: Pair) -> dict[str, Any]:
     """Return what a pair is to `Engine.serve`.
 
-    >>> arguments(("Llama3_8B|1", "Cloud.H100", "fp8", "released"))
+    >>> arguments(("Llama3_8B", "Cloud.H100", "fp8", "released", 1))
     {'model': 'Llama3_8B', 'hardware': 'Cloud.H100', 'weights': 'fp8'}
+    >>> arguments(("Llama3_8B", "Cloud.H100", "released", "released", 4))
+    {'model': 'Llama3_8B', 'hardware': 'HGX_H100', 'tensor_parallel': 4}
     """
-    entity, place, weights, cache_ = pair
-    model, devices = entity.split("|")
+    model, place, weights, cache_, devices = pair
     found: dict[str, Any] = {"model": model, "hardware": place}
-    found |= {"tensor_parallel": int(devices)} if devices != "1" else {}
+    if devices > 1:
+        found |= {"hardware": systems()[place].key, "tensor_parallel": devices}
     found |= {"weights": weights} if weights != RELEASED else {}
     return found | ({"kv_cache": cache_} if cache_ != RELEASED else {})
 
@@ -78,6 +96,8 @@ def _ask(pair: Pair, estimate: str, **handles: float) -> Any:
 
     asked = {**arguments(pair), **{name: int(value) for name, value in handles.items()}}
     asked["model"] = models_by_key()[asked["model"]]
+    if pair[4] > 1:
+        asked["hardware"] = systems()[pair[1]]
     return Engine.serve(**asked, estimate=estimate, check_memory=False)
 
 
@@ -89,15 +109,15 @@ def models_by_key() -> dict[str, Transformer]:
 
 def _told(text: str, pair: Pair) -> str:
     """Return why a pair is refused, without its names."""
-    name = models_by_key()[pair[0].split("|")[0]].name
+    name = models_by_key()[pair[0]].name
     return text.replace(name, "{model}")
 
 
 def _also(answer: Any) -> dict[str, Any]:
     """Return names of formats, and what is borrowed."""
     chosen = answer.service.formats
-    loans = [[each.constant, each.kin.level, each.words] for each in answer.loans]
-    return {"weights": chosen.weights.name, "cache": chosen.kv_cache.name, "loans": loans}
+    loans = {f"loan {each.constant}": (each.kin.level, each.words) for each in answer.loans}
+    return {"weights": chosen.weights.name, "cache": chosen.kv_cache.name, **loans}
 
 
 @cache
@@ -120,7 +140,9 @@ def table(keys: tuple[str, ...] = (), devices: tuple[str, ...] = ()) -> Table:
     """Return what is compiled; of all models and devices, or of some."""
     chosen = keys or tuple(models())
     places = devices or tuple(offered())
-    few = [each for each in places if each.rpartition(".")[2] in _FEW] or list(places)[:2]
+    named = {each.rpartition(".")[2]: each for each in places}
+    few = [named[each] for each in _FEW if each in named] or list(places)[:2]
+    most = {key: each.devices for key, each in systems().items()}
     start = [
         Handle(each.name, each.low, each.high, start=value, step=1)
         for each, value in zip(HANDLES, _ASKED, strict=True)
@@ -129,11 +151,13 @@ def table(keys: tuple[str, ...] = (), devices: tuple[str, ...] = ()) -> Table:
         ask=_ask,
         told=_told,
         also=_also,
-        blocks=[([f"{key}|1" for key in chosen], list(places), few)],
+        models=chosen,
+        places={each: min(most.get(each, 1), COUNTS[-1]) for each in places},
+        few=few,
+        counts=COUNTS,
         weights=list(WEIGHTS),
         caches=list(CACHES),
         results=RESULTS,
-        apart=("roofline", "bound"),
         sizes=SIZES,
         handles=start,
     )
@@ -226,6 +250,9 @@ def of_zoo(keys: Iterable[str], devices: Iterable[str]) -> dict[str, Any]:
     return {
         "devices": known_devices(devices),
         "models": [[key, names[key].name, names[key].context] for key in keys],
+        "nodes": {
+            key: [systems()[key].key, systems()[key].devices] for key in devices if key in systems()
+        },
         "rents": rents(devices),
         "bands": bands(),
         "weights": list(WEIGHTS),
@@ -261,6 +288,7 @@ def will_it_run(
         choices=[
             Choice("model", {key: names[key].name for key in keys}, start=model),
             Choice("hardware", {key: zoo[key] for key in devices}, start=hardware, label="Device"),
+            Choice("devices", {str(each): str(each) for each in COUNTS}, label="How many"),
             Choice("weights", WEIGHTS, label="Weights"),
             Choice("kv_cache", CACHES, label="KV cache"),
         ],

@@ -156,7 +156,8 @@ def shares_of(question: Question, *, calibrated: bool) -> dict[str, Any]:
     """Return the part of the time that each cause takes; they add up to 1."""
     names = SHARES if calibrated else _ROOFLINE
     held = LABELS if calibrated else ("arithmetic", "memory", "network")
-    return {cause: question.value(names[cause]) for cause in held}
+    found = question.values(*(names[cause] for cause in held))
+    return {cause: found[names[cause]] for cause in held}
 
 
 def label_of(question: Question) -> Any:

@@ -242,11 +242,19 @@ class Question:
 
     def value(self, name: str) -> Any:
         """Compute one quantity: a float for one point, even where a sum came out of NumPy."""
+        return self.values(name)[name]
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """Compute several at once, each as `value` does."""
         # What computes and moves nothing, as sending does, has no intensity.
         with quiet():
-            found = self.evaluate(name)[name]
-        single = not self.shape and not getattr(found, "ndim", 0) and type(found) is not list
-        return float(found) if single else found
+            found = self.evaluate(*names)
+        return {
+            name: float(each)
+            if not self.shape and not getattr(each, "ndim", 0) and type(each) is not list
+            else each
+            for name, each in found.items()
+        }
 
 
 def quiet() -> AbstractContextManager[object]:
