@@ -55,7 +55,13 @@ def test_commands_exist_and_shell_examples_run(
 def test_each_recipe_of_a_chapter_runs_as_it_stands(tmp_path: Path) -> None:
     """Each is a page of its own, so none leans on what another has imported."""
     recipes = dict(RECIPE.findall(CONTRIBUTING))
-    names = ["A sentence with a number, in one line", "A table", "A figure", "An exercise"]
+    names = [
+        "A sentence with a number, in one line",
+        "A table",
+        "A figure",
+        "A guess",
+        "An exercise",
+    ]
     assert list(recipes) == names
     pages = [f"{name.split()[1]}.qmd" for name in names]
     (tmp_path / "_quarto.yml").write_text(
@@ -63,13 +69,14 @@ def test_each_recipe_of_a_chapter_runs_as_it_stands(tmp_path: Path) -> None:
     )
     for page, text in zip(pages, recipes.values(), strict=True):
         (tmp_path / page).write_text(f"# New\n\n{text}", encoding="utf-8")
-    sentence, table, figure, exercise = (
+    sentence, table, figure, guess, exercise = (
         page_numbers.entries_of(page, tmp_path) for page in page_numbers.pages(tmp_path).values()
     )
     assert len(sentence) == 4
     assert all(each.name and each.origin for each in sentence)
     numbers = [each.text for each in table if each.text[0].isdigit()]
     assert numbers == ["55.5", "84 %", "32.3", "98 %"]
+    assert [each.text for each in guess] == ["18,024", "469"]
     assert figure == exercise == []
 
 

@@ -145,6 +145,7 @@ def test_what_stands_above_and_below_a_line_and_how_long_a_number_is() -> None:
     for unit, given, kind in [
         ("B s", "100 B/s", "wrong unit"), ("B/s", "100 s/B", "wrong unit"), ("B/s", "100 B/s", "right"),
         ("B/s", "6000 B/min", "right"), ("s", "0" * 57 + "100", "right"), ("s", "0" * 58 + "100", "no answer"),
+        ("B", "100 B / 0", "wrong unit"),
     ]:  # fmt: skip
         assert judge(number(unit=unit, wrong=()), given).kind == kind, given
 

@@ -83,7 +83,7 @@ def _measure(text: str, binary: bool) -> Measure:
 def _word(word: str, binary: bool) -> Measure:
     if word == "":
         return 1.0, {}
-    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?", word):
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?", word) and float(word):
         return float(word), {}
     plural = re.fullmatch(_PLURAL, word)
     for known in (word, plural[1] if plural else word):

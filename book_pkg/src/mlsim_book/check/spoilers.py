@@ -27,6 +27,7 @@ from mlsim_book.check.answers import Found, find_told
 from mlsim_book.check.built_site import BuiltSite
 from mlsim_book.check.told import Page, Question, Told, read_told
 from mlsim_book.errors import SourceError
+from mlsim_book.exercises.guesses import bracketed
 from mlsim_book.read.lines import label_patterns, place, reference_patterns, sources_of
 from mlsim_exercises.data import toml_lines
 
@@ -168,7 +169,7 @@ def _settling(name: str, source: str) -> str:
     if mark is None:
         return ""
     box = source[: mark.start()].rstrip().endswith(":::")
-    text = source[mark.end() :] if box else source[: mark.start()]
+    text = source[mark.end() :].partition("\n:::")[0] if box else bracketed(source[: mark.start()])
     found = re.findall(r"`\{python\} [^`]+`", text)
     return (found[0] if box else found[-1]) if found else ""
 

@@ -74,7 +74,7 @@ def _of(run: Markdown) -> Iterator[Mark]:
         before = text[: match.start()]
         box = re.search(r"(?:^|\n)[^\n]*:{3,}\s*\Z", before) is not None
         if "settles" in classes:
-            inside = _bracketed(before) if not box else ""
+            inside = bracketed(before) if not box else ""
             name = given.pop("guess", "")
             yield Mark(name, line, given, settles=True, box=box, computed=_COMPUTED in inside)
         else:
@@ -87,7 +87,7 @@ def _blanked(code: re.Match[str]) -> str:
     return "".join("\n" if char == "\n" else mark for char in code[0])
 
 
-def _bracketed(before: str) -> str:
+def bracketed(before: str) -> str:
     """Return what stands in the brackets that a text ends with."""
     depth = 0
     for at in range(len(before) - 1, -1, -1):

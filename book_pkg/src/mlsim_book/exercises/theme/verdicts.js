@@ -21,7 +21,7 @@ function wantedAs(unit) {
 /** What a word stands for: a factor, and the power of each thing that it measures. */
 function readWord(word, binary) {
   if (word === "") return [1, {}];
-  if (/^[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?$/.test(word)) return [Number(word), {}];
+  if (/^[0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?$/.test(word) && Number(word)) return [Number(word), {}];
   const single = new RegExp(`^(?:${RULES.plural})$`).exec(word)?.[1] ?? word;
   for (const known of [word, single]) {
     if (Object.hasOwn(RULES.units, known)) return readUnit(RULES.units[known], binary);
