@@ -90,6 +90,7 @@ def test_the_array_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     page = visit_moving("arrays.html")
     page.on("request", lambda request: asked.append(request.url))
     assert summary(page).startswith("Cycle 3 of 6, numbers stream through: 1 of 4 cells multiply.")
+    assert page.locator(":is(.live-gate, .live-told):visible").count() == 0  # no guess opens it
     number = page.locator(".scrub")
     tab_to(page, "Vectors")
     assert number.get_attribute("role") == "spinbutton"

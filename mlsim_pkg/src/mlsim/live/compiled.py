@@ -45,11 +45,10 @@ class Compiled:
         Its constants, as JSON has them; infinity is the text "Infinity".
 
     >>> from functools import partial
-    >>> from mlsim import Engine, live
+    >>> from mlsim import Engine
     >>> question = partial(Engine.solve, "ResNet50", "A100")
-    >>> batch = live.Handle("batch_size", 1, 256)
-    >>> compiled = live.compiled(question, results=["latency"], handles=[batch])
-    >>> "export const answer" in compiled.script, compiled.ask({"batch_size": 1})
+    >>> image = compiled(question, results=["latency"], handles=[Handle("batch_size", 1, 256)])
+    >>> "export const answer" in image.script, image.ask({"batch_size": 1})
     (True, {'latency': 5.5...e-05})
     """
 
@@ -138,6 +137,14 @@ def compiled(
         If a handle changes nothing.
     MlsimError
         As the question, if it has no answer at all.
+
+    >>> from functools import partial
+    >>> from mlsim import Engine
+    >>> serve = partial(Engine.serve, "Llama3_8B", "H100", prompt_tokens=2048, output_tokens=256)
+    >>> users = Handle("batch_size", 1, 400)
+    >>> token = compiled(serve, results=["time_per_output_token"], handles=[users])
+    >>> token.ask({"batch_size": 200})["refusal"]
+    'does_not_fit'
     """
     handles, choices = tuple(handles), tuple(choices)
     made = Compiled(question, tuple(results), handles, choices, {}, frozenset())

@@ -1,7 +1,7 @@
 // Where waiting bends: arrivals against the wait for the first token and the time per token, for
 // one or several copies of a service. Means are closed forms, computed here; tails were simulated
 // at some rates when the page was made, and lie between those.
-import { closed } from "./answer.js";
+import { answer } from "./answer.js";
 import { between, frame, path, redraw } from "./chart.js";
 import { css as chartCss } from "./chart_style.js";
 import { css as kneeCss } from "./knee_style.js";
@@ -16,42 +16,41 @@ const SERIES = [
   { name: "p50", tone: "chart-b", words: "Half of the users wait less" },
   { name: "p99", tone: "chart-c", words: "One in a hundred waits longer" },
 ];
-const POINTS = 64; // of a line
+const POINTS = 40; // of a line
 
-/** Return the means at a rate for each copy, { first, each } in seconds; null beyond saturation. */
-export function means(lengths, rate) {
-  const { rates, decode, prompt } = lengths.closed;
-  if (rate >= lengths.saturation) return null;
-  const points = (values) => rates.map((each, at) => [each, values[at]]);
-  const held = Math.max(rates[0], Math.min(rate, rates.at(-1)));
-  const found = closed(lengths.constants, rate, between(points(decode), held), between(points(prompt), held));
-  return { first: found.steady_first_token, each: found.token_interval };
+/** Return the means of a copy at a rate, { first, each } in seconds; null beyond saturation. */
+export function means(data, words, rate) {
+  const found = answer({ rate }, { lengths: words }, data.answer);
+  return found.refusal ? null : { first: found.steady_first_token, each: found.token_interval };
 }
 
 /** Return the points of a line, [requests a second, time], for so many copies. */
-export function line(lengths, copies, panel, series) {
+export function line(data, words, copies, panel, series) {
+  const lengths = data.lengths[words];
   if (series !== "mean") return lengths.tails[copies].map((each) => [each.rate, each[panel][series]]);
-  const last = lengths.closed.rates.at(-1);
-  return Array.from({ length: POINTS }, (_, at) => {
-    const rate = last * (0.02 + 0.98 * (1 - (1 - at / (POINTS - 1)) ** 1.5));
-    return [copies * rate, means(lengths, rate)[panel]];
+  lengths.means ??= Array.from({ length: POINTS }, (_, at) => {
+    const rate = lengths.saturation * (0.02 + 0.97 * (1 - (1 - at / (POINTS - 1)) ** 1.5));
+    return [rate, means(data, words, rate)];
   });
+  return lengths.means.map(([rate, each]) => [copies * rate, each[panel]]);
 }
 
 /** Return what is known at a state: times in seconds by panel and series, null where unknown. */
-export function known(lengths, state) {
-  const mean = means(lengths, state.rate / state.copies);
-  const full = state.rate >= lengths.copies[state.copies];
+export function known(data, state) {
+  const words = state.lengths ?? Object.keys(data.lengths)[0];
+  const full = state.rate >= data.lengths[words].copies[state.copies];
+  const mean = full ? null : means(data, words, state.rate / state.copies);
   return Object.fromEntries(PANELS.map(({ name }) => [name, {
-    mean: full ? null : mean?.[name] ?? null,
-    ...Object.fromEntries(["p50", "p99"].map((part) => [part, full ? null : between(line(lengths, state.copies, name, part), state.rate)])),
+    mean: mean?.[name] ?? null,
+    ...Object.fromEntries(["p50", "p99"].map((part) => [part, full ? null : between(line(data, words, state.copies, name, part), state.rate)])),
   }]));
 }
 
 /** Draw into an element, and let readers move it. */
 export function mount(element, data) {
   const goals = { first: data.goals[0], each: data.goals[1] };
-  const lengthsOf = (state) => data.lengths[state.lengths ?? Object.keys(data.lengths)[0]];
+  const wordsOf = (state) => state.lengths ?? Object.keys(data.lengths)[0];
+  const lengthsOf = (state) => data.lengths[wordsOf(state)];
   const counts = Object.keys(Object.values(data.lengths)[0].tails).map(Number);
   const panels = PANELS.map((each) => ({ ...each }));
   const rows = {};
@@ -95,7 +94,7 @@ export function mount(element, data) {
       const goal = axes.up(goals[name] * scale);
       put("line", { x1: box.left, x2: axes.right, y1: goal, y2: goal, class: "chart-goal" });
       put("text", { x: axes.right, y: goal - 5, "text-anchor": "end", class: "muted" }, "goal");
-      const points = (copies, series) => line(lengths, copies, name, series).map(([x, t]) => [x, t * scale]);
+      const points = (copies, series) => line(data, wordsOf(state), copies, name, series).map(([x, t]) => [x, t * scale]);
       for (const copies of counts.filter((each) => each !== state.copies)) {
         const [x, t] = points(copies, "p99").findLast((each) => each[1] <= y.high) ?? [0, 0];
         put("path", { d: path(points(copies, "p99"), axes, y.high), class: "chart-line chart-faint chart-c" });
@@ -145,7 +144,7 @@ export function mount(element, data) {
       const left = (state.rate - full) * 3600;
       return `${rate}: more than can be served, ${shown(full)} at most. The queue grows without end; after an hour ${shown(Number(left.toPrecision(2)))} people wait.`;
     }
-    const now = known(lengths, state);
+    const now = known(data, state);
     const share = `${rate}: ${shown((100 * state.rate) / full, 2)} % of the load that saturates.`;
     if (now.first.p99 === null) return `${share} No run was made so close to the end.`;
     const late = PANELS.filter(({ name }) => now[name].p99 > goals[name]).map(({ name }) => ({ first: "its first token", each: "each further token" })[name]);
@@ -160,7 +159,7 @@ export function mount(element, data) {
     drag: { part: () => svg, handle: "rate", value: place },
     draw(state, parts, said) {
       const lengths = lengthsOf(state);
-      const now = known(lengths, state);
+      const now = known(data, state);
       const wanted = `${parts.width} ${state.copies} ${state.lengths}`;
       if (drawn !== wanted) {
         drawn = wanted;

@@ -1,44 +1,26 @@
 """Where waiting bends: the arrivals of a service against what its users wait for, as a live figure.
 
-Means come from the closed forms of `mlsim.equations.arrivals`, which the page computes for every
-rate; only the time of a step and that of a prompt are looked up there, between rates at which they
-were asked for. Tails have no closed form: they are those of runs, and lie between them.
+Means come from the closed forms of `mlsim.equations.arrivals`, which are compiled. Tails have no
+closed form: they are those of runs, and lie between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import plan
-from mlsim.equations.javascript import helpers, planned
 from mlsim.errors import InvalidValueError
+from mlsim.live.compiled import Compiled, compiled
 from mlsim.live.figure import Figure, figure
 from mlsim.live.handles import Choice, Handle
 from mlsim.solvers.arrivals.loaded import LoadedService
+from mlsim.solvers.arrivals.steady import Steady
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from mlsim.solvers.arrivals.steady import Typical
-
-# What moves in the closed forms, and what is asked of them.
-_MOVING = ("arrival_rate", "decode_step_time", "prompt_time")
-_WANTED = ("steady_first_token", "token_interval")
 _TIMES = {"first": "time_to_first_token", "each": "time_per_output_token"}
-# Rates between which the page looks times up, as parts of the one that saturates: from the first
-# to the last, closer together where a line between two would be off by more than a thousandth. A
-# step may be longer all at once, where a kernel is another one; there they are as close as may be.
-_FIRST, _LAST, _OFF, _CLOSEST = 0.01, 0.99, 1e-3, 1e-3
-
-
-@dataclass(frozen=True)
-class _Compiled:
-    """The closed forms as a module."""
-
-    script: str
-    data: Mapping[str, Any]
 
 
 def knee(
@@ -71,6 +53,16 @@ def knee(
     InvalidValueError
         If there is no run, lengths were not run for the same numbers of copies, or runs of one
         number are not at rising rates.
+
+    >>> from matplotlib import pyplot
+    >>> from mlsim import Engine
+    >>> service = {"model": "Llama3_8B", "hardware": "HGX_H100", "requests": 20}
+    >>> runs = {
+    ...     copies: [Engine.load(**service, rate=rate, data_parallel=copies) for rate in (2, 8)]
+    ...     for copies in (1, 2)
+    ... }
+    >>> knee({"All": runs}, still=pyplot.figure(), rate=4, copies=1, goals=(0.5, 0.02))
+    <live figure knee: rate, copies>
     """
     counts = sorted({count for runs in loads.values() for count in runs})
     if not counts or any(sorted(runs) != counts for runs in loads.values()):
@@ -91,7 +83,7 @@ def knee(
         still=still,
         handles=handles,
         choices=[Choice("lengths", kinds, label="Lengths of texts")] if len(kinds) > 1 else [],
-        answer=_Compiled(_script(next(iter(loads.values()))[counts[0]][0]), {}),
+        answer=_closed({words: runs[counts[0]][0] for words, runs in loads.items()}),
         data={
             "lengths": lengths,
             "goals": list(goals),
@@ -103,54 +95,35 @@ def knee(
     )
 
 
-def _typical(load: LoadedService) -> Typical:
-    return load.typical
+def _closed(loads: Mapping[str, LoadedService]) -> Compiled:
+    """Compile the closed forms of one copy, of each kind of lengths."""
+    full = max(_saturation(each) for each in loads.values())
+
+    def question(*, rate: float, lengths: str = next(iter(loads))) -> Steady:
+        load = copy(loads[lengths])
+        load.rate = rate * load.copies
+        return Steady(load)
+
+    return compiled(
+        question,
+        results=("steady_first_token", "token_interval"),
+        handles=[Handle("rate", full / 1000, full, start=full / 2)],
+        choices=[Choice("lengths", {each: each for each in loads})] if len(loads) > 1 else [],
+    )
 
 
-def _script(load: LoadedService) -> str:
-    """Return the closed forms of one copy as a module, which exports them as `closed`."""
-    typical = _typical(load)
-    known = typical.at_rate(float(load.rate or 0) / load.copies)
-    steps = plan(typical.equations(users=False), known, _WANTED).steps
-    used: set[str] = set()
-    text = planned("closed", steps, _MOVING, (), _WANTED, used)
-    return f"{helpers(used)}export {text}\n"
+def _saturation(load: LoadedService) -> float:
+    return float(load.typical.saturating().value("saturation_rate"))
 
 
 def _lengths(runs: Mapping[int, Sequence[LoadedService]]) -> dict[str, Any]:
     """Return what the page knows of requests of some lengths."""
-    typical = _typical(next(iter(runs.values()))[0])
-    full = float(typical.saturating().value("saturation_rate"))
-    asked = _asked(typical, full)
-    steps = plan(typical.equations(users=False), asked[0], _WANTED).steps
-    made = {step.yields for step in steps}
-    needed = {name for step in steps for name in step.inputs} - made - set(_MOVING)
+    full = _saturation(next(iter(runs.values()))[0])
     return {
         "saturation": full,
         "copies": {count: full * count for count in runs},
-        "constants": {name: float(asked[0][name]) for name in sorted(needed)},
-        "closed": {
-            name: [_short(each[quantity]) for each in asked]
-            for name, quantity in zip(("rates", "decode", "prompt"), _MOVING, strict=True)
-        },
         "tails": {count: _tails(count, loads) for count, loads in runs.items()},
     }
-
-
-def _asked(typical: Typical, full: float) -> list[Mapping[str, float]]:
-    """Return what is known of arrivals at rising rates, up to the one that saturates."""
-
-    def halves(low: Mapping[str, float], high: Mapping[str, float]) -> list[Mapping[str, float]]:
-        """Return what lies from one rate to below the next, with rates between as needed."""
-        apart = high["arrival_rate"] - low["arrival_rate"]
-        middle = typical.at_rate((low["arrival_rate"] + high["arrival_rate"]) / 2)
-        off = max(abs((low[name] + high[name]) / 2 / middle[name] - 1) for name in _MOVING[1:])
-        if apart < _CLOSEST * full or (off < _OFF and apart < full / 8):
-            return [low]
-        return halves(low, middle) + halves(middle, high)
-
-    first, last = (typical.at_rate(part * full) for part in (_FIRST, _LAST))
-    return [*halves(first, last), last]
 
 
 def _tails(count: int, loads: Sequence[LoadedService]) -> list[dict[str, Any]]:

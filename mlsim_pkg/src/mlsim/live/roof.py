@@ -75,6 +75,10 @@ def roof(
         If the batch is none of those, or a measurement is of another network.
     MlsimError
         As `Engine.solve`.
+
+    >>> from matplotlib import pyplot
+    >>> roof("AlexNet", "T4", still=pyplot.figure())
+    <live figure roof: batch_size, peak_flops, memory_bandwidth, kernel_overhead>
     """
     question = partial(
         Engine.solve, model, hardware, precision=precision, estimate="calibrated", software="engine"

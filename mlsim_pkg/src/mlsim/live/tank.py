@@ -75,6 +75,11 @@ def tank(
         If a measurement is of anything else.
     MlsimError
         As `Engine.serve`.
+
+    >>> from matplotlib import pyplot
+    >>> tank("Llama2_7B", "A100", still=pyplot.figure(), users=8, prompt_tokens=512,
+    ...      output_tokens=128)
+    <live figure tank: weights, kv_cache, batch_size, prompt_tokens, output_tokens>
     """
     model = spaces.Models.get(model) if isinstance(model, str) else model
     lengths: dict[str, Any] = {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
