@@ -31,7 +31,8 @@ JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
 # Dense, with windows, experts, latent attention, states; formats of their own.
 MODELS = (
     *("Llama3_8B", "Llama3_70B", "GPT_OSS_20B", "Gemma3_27B", "DeepSeek_V3", "GPT2"),
-    *("Qwen3_Next_80B_A3B", "Mixtral_8x7B", "Qwen3_30B_A3B", "Mistral_7B"),
+    *("Qwen3_Next_80B_A3B", "Mixtral_8x7B", "Qwen3_30B_A3B", "Mistral_7B", "Gemma2_9B"),
+    *("Gemma3n_E4B", "MT_NLG_530B", "Llama2_7B"),
 )
 DEVICES = (
     *("Cloud.A100", "Cloud.B200", "Cloud.H100", "Cloud.L4", "Cloud.V100", "Cloud.MI300X"),

@@ -252,14 +252,17 @@ def _shapes(table: Table, known: Constants) -> Shapes:
 
 
 def _whole(table: Table, known: Constants) -> dict[tuple[str, int, int], dict[str, float]]:
-    """Return what formulas read of a model, by model, number of devices and format of weights."""
+    """Return what formulas read of a model, by model, number of devices and format of weights.
+
+    What it does not have is no number, with which no formula gives anything.
+    """
     found = {}
     for (model, count), (place, weights) in product(known.rows, enumerate(table.weights)):
         parts: dict[int, Any] = {0: model, 2: weights, 4: count}
         found[model, count, place] = {
-            name: known.values[name].get(tuple(map(parts.get, known.decided[name])), 0.0)
+            name: known.values[name].get(tuple(map(parts.get, known.decided[name])), math.nan)
             if name in known.decided
-            else 0.0
+            else math.nan
             for name in _OF_MODEL
         }
     return found

@@ -25,6 +25,8 @@ Pair = tuple[str, str, str, str, int]
 _DECIDING = ((), (0,), (1,), (4,), (0, 4), (0, 2), (1, 4), (1, 2), (2,), (3,), (0, 2, 4))
 FORM, TEXT = "form", "text"
 Where = tuple[str, str, str, int]
+# What an operator has of all columns that a device changes; None where its form has no such.
+Kind = tuple[float | None, ...]
 T = TypeVar("T", bound=Hashable)
 
 
@@ -83,7 +85,7 @@ class Table:
         return next(iter(self.results))
 
     def where(self, places: Iterable[str]) -> Iterator[Where]:
-        """Yield all that a pair has beside its model, on some devices."""
+        """Yield all that a pair has beside its model, on one device."""
         for place, weights, cache, count in product(places, self.weights, self.caches, self.counts):
             if count <= self.places[place]:
                 yield place, weights, cache, count
@@ -144,6 +146,7 @@ class Constants:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.pairs: dict[Pair, Asked | str] = {}
+        self.good: dict[Pair, Asked] = {}  # those that the package does not refuse
         self.forms: dict[Hashable, Pair] = {}
         several = [place for place in table.few if table.places[place] >= max(table.counts)][:2]
         several = several or list(table.few[:1])
@@ -152,7 +155,7 @@ class Constants:
         for model, each in product(table.models, where):
             self._ask((model, *each))
         self._refuse_layouts(where)
-        self._add_others(several)
+        self._add_others(several[0])
         known = -1
         while known < len(self.forms) or not all(
             self._decides(by, name) for name, by in self.decided.items()
@@ -168,13 +171,9 @@ class Constants:
         if pair not in self.pairs:
             self.pairs[pair] = found = asked_of(self.table, pair, self.table.first)
             if not isinstance(found, str):
+                self.good[pair] = found
                 self.forms.setdefault(found.form, pair)
         return self.pairs[pair]
-
-    @property
-    def good(self) -> dict[Pair, Asked]:
-        """Pairs that the package does not refuse."""
-        return {pair: each for pair, each in self.pairs.items() if not isinstance(each, str)}
 
     def _refuse_layouts(self, where: Sequence[Where]) -> None:
         """Find the models that so many devices can't share, wherever they are."""
@@ -203,7 +202,7 @@ class Constants:
             if by is not None:
                 self.decided[name] = by
         self.base: dict[tuple[str, str, int], tuple[float, ...]] = {}
-        self._operators: dict[tuple[Pair, str], tuple[float, ...] | None] = {}
+        self._operators: dict[tuple[Pair, str], Kind | None] = {}
         # Of operators, each has its own: a number is one that all of them have.
         self.columns = [n for n in self.names if n not in self.decided and n in self.wide]
         self.masked = [name for name in self.columns if self._is_masked(name)]
@@ -211,11 +210,12 @@ class Constants:
 
     def _decides(self, by: tuple[int, ...], name: str) -> bool:
         seen: dict[Any, Any] = {}
-        for pair in self.good:
-            value = self._given(pair, name)
-            key = tuple(pair[place] for place in by)
-            if value is not None and seen.setdefault(key, value) != value:
-                return False
+        for pair, each in self.good.items():
+            value = each.constants.get(name)
+            if value is not None:
+                known = seen.setdefault(tuple([pair[place] for place in by]), value)
+                if known is not value and not equal(known, value):
+                    return False
         return True
 
     def _given(self, pair: Pair, name: str) -> Any:
@@ -245,22 +245,25 @@ class Constants:
         self.base |= {key: tuple(each) for key, each in found.items()}
         return True
 
-    def operator(self, pair: Pair, row: str) -> tuple[float, ...] | None:
+    def operator(self, pair: Pair, row: str) -> Kind | None:
         """Return what an operator has of all columns that a device changes."""
         key = (pair, row)
         if key not in self._operators:
             self._operators[key] = self._operator(pair, row)
         return self._operators[key]
 
-    def _operator(self, pair: Pair, row: str) -> tuple[float, ...] | None:
+    def _operator(self, pair: Pair, row: str) -> Kind | None:
         found = self._ask(pair)
         if isinstance(found, str) or row not in found.rows:
             return None
         at = found.rows.index(row)
-        values = (self.column(pair, name)[at] for name in self.columns)
         return tuple(
-            float(value != 0) if name in self.masked else value
-            for name, value in zip(self.columns, values, strict=True)
+            None
+            if name not in found.constants
+            else float(self.column(pair, name)[at] != 0)
+            if name in self.masked
+            else self.column(pair, name)[at]
+            for name in self.columns
         )
 
     def _single(self, pair: Pair, name: str) -> Any:
@@ -307,7 +310,7 @@ class Constants:
             self.rows_of.setdefault(kind, []).append(key)
         self.asked = self._few_models()
         self._chosen: dict[Any, list[str]] = {}
-        self._kinds: dict[tuple[int, Where], tuple[float, ...] | None] = {}
+        self._kinds: dict[tuple[int, Where], Kind | None] = {}
 
     def _telling(self) -> list[str]:
         """Return the fewest flags that tell all forms apart."""
@@ -328,19 +331,23 @@ class Constants:
             tuple(flag in each.flags for flag in self.flags.values()): forms.index(each.form)
             for each in self.good.values()
         }
+        where = list(self.table.where(self.table.places))
         kinds = {
             tuple(self.class_of[flag][model] for flag in self.flags): model
             for model in self.table.models
         }
-        for (groups, model), where in product(kinds.items(), self.table.where(self.table.places)):
-            told = tuple(
-                self.value(flag, group, where)
-                for flag, group in zip(self.flags, groups, strict=True)
-            )
-            if told not in self.form_of and NOTHING not in told:
-                found = self._ask((model, *where))
-                if not isinstance(found, str):
-                    self.form_of[told] = list(self.forms).index(found.form)
+        known = {
+            (flag, group): [self.value(flag, group, each) for each in where]
+            for flag in self.flags
+            for group in set(self.class_of[flag].values())
+        }
+        for groups, model in kinds.items():
+            columns = (known[each] for each in zip(self.flags, groups, strict=True))
+            for each, told in zip(where, zip(*columns, strict=True), strict=True):
+                if told not in self.form_of and NOTHING not in told:
+                    found = self._ask((model, *each))
+                    if not isinstance(found, str):
+                        self.form_of[told] = list(self.forms).index(found.form)
 
     def _few_models(self) -> list[str]:
         """Return models of which one at least is in each group."""
@@ -372,17 +379,23 @@ class Constants:
                     same_or_refuse(name, value, found[name].setdefault(key, value), pair)
         return found
 
-    def _add_others(self, places: Sequence[str]) -> None:
-        """Add what the other estimates have in another way than the first, on some devices.
+    def _add_others(self, place: str) -> None:
+        """Add what the other estimates have in another way than the first, on one device.
 
         Where that is the highest of a column, a page can tell by itself.
         """
         others = list(self.table.results)[1:]
         self.highest: dict[str, list[str]] = {}
         found: dict[tuple[str, str], dict[Pair, Any]] = {}
-        good = self.good
+        table, good = self.table, self.good
+        # Either with other weights, or on several devices.
+        asked = {
+            pair
+            for pair in good
+            if pair[3] == table.caches[0] and (pair[2] == table.weights[0] or pair[4] == 1)
+        }
         for pair, first in good.items():
-            for estimate in others if pair[1] in places and pair[3] == self.table.caches[0] else ():
+            for estimate in others if pair[1] == place and pair in asked else ():
                 other = asked_of(self.table, pair, estimate)
                 assert not isinstance(other, str)
                 for name in other.constants:
@@ -412,7 +425,7 @@ class Constants:
             return self._single((model, *where), name)
         return NOTHING
 
-    def of(self, kind: int, where: Where) -> tuple[float, ...] | None:
+    def of(self, kind: int, where: Where) -> Kind | None:
         """Return what a kind of operators has somewhere; None where it is nowhere."""
         key = (kind, where)
         if key not in self._kinds:
@@ -423,7 +436,7 @@ class Constants:
             )
         return self._kinds[key]
 
-    def _of_kind(self, kind: int, where: Where) -> tuple[float, ...] | None:
+    def _of_kind(self, kind: int, where: Where) -> Kind | None:
         for model in self._able((None, kind), where[3]):
             for its, row in self.rows_of[kind]:
                 found = self.operator((model, *where), row) if its == model else None
@@ -471,9 +484,8 @@ class Constants:
         of = [self.of(self.kind_of[model, row], where) or empty for row in rows]
         for name, column in zip(self.columns, zip(*of, strict=True), strict=True):
             base = self.base.get((name, model, pair[4]))
-            found[name] = (
-                tuple(a * b for a, b in zip(column, base, strict=True)) if base else column
-            )
+            plain = tuple(each or 0.0 for each in column)
+            found[name] = tuple(a * b for a, b in zip(plain, base, strict=True)) if base else plain
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -125,6 +125,7 @@ class Shapes:
             for text in _FORMULAS
             if not any(re.search(rf"{re.escape(each)}\b", text) for each in later)
             and (several or not re.search(r"\bq\.|\bn\b", text))
+            and (name in self.wide or "bytes_per_parameter" not in text)
         }
 
     def labels(self, model: str) -> list[str]:
