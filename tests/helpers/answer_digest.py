@@ -259,7 +259,8 @@ def _leaves(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, float 
     elif hasattr(value, "to_dict"):
         yield from _leaves(value.to_dict(), name, depth + 1)
     elif hasattr(value, "__dataclass_fields__") and depth < 8:
-        for key in value.__dataclass_fields__:
+        # What a refused layout was asked of keeps what else it was asked: no result of the answer.
+        for key in set(value.__dataclass_fields__) - {"candidate"}:
             yield from _leaves(getattr(value, key), f"{name}.{key}", depth + 1)
     elif isinstance(getattr(value, "name", None), str):
         yield name, value.name

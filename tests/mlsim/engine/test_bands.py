@@ -24,7 +24,7 @@ from mlsim.engine.bands import (
     lent,
 )
 from mlsim.engine.predict import predict
-from mlsim.errors import UnknownNameError
+from mlsim.errors import NotMeasuredError, UnknownNameError
 from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan, Relatives
 from mlsim.measured import measurements, network_steps, serving_measurements, training_measurements
 
@@ -183,6 +183,8 @@ def test_recorded_loans_are_those_of_which_bands_can_be_made() -> None:
     for constant, level in product(("memory_fraction", "exchange"), LEVELS[1:]):
         for kind in set(KIND.values()):
             assert lent(kind, (0.9, 1.1), [Loan(constant, Relatives(level, ("Cloud.A100",)))])
+    with pytest.raises(NotMeasuredError, match="constants of device are that nobody measured"):
+        lent("training", (0.9, 1.1), [Loan("memory_fraction", Relatives(NOBODY, ()))])
 
 
 def scored(measured: float, calibrated: float | None) -> Scored:

@@ -127,9 +127,14 @@ def test_turning_around_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     middle = stream_rate(CLOUD.B200, "dot")
     assert middle.rate == pytest.approx(1.76 / 2.039 * CLOUD.B200.bandwidth_si)
     assert middle.words == "the middle of published streams of 1 devices"
-    monkeypatch.setattr(lone_kernels, "streams", tuple)
-    turnaround.cache_clear()
-    assert turnaround() == 0.0
+    # What reads faster than the memory does, from a cache, reads at the memory's rate.
+    cached = replace(lone_kernels.streams()[0], value=2.2, kernel="dot")
+    for rows in ((cached,), ()):
+        monkeypatch.setattr(lone_kernels, "streams", lambda rows=rows: rows)
+        turnaround.cache_clear()
+        assert turnaround() == 0.0
+        if rows:
+            assert stream_rate(CLOUD.A100, "dot").rate == pytest.approx(CLOUD.A100.bandwidth_si)
 
 
 def test_streams_that_do_not_fill_the_memory_are_no_measure() -> None:

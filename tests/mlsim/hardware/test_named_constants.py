@@ -27,6 +27,7 @@ def test_every_ridge_is_possible_but_one_that_torchao_has() -> None:
     assert card.compute.figure("bf16").si / 1.792e15 < 1
     with pytest.raises(UnsupportedPrecisionError, match=r"no fp4 peak of NVIDIA H100. There are"):
         constants("torchao-0.18.0").of("Cloud.H100").peak("fp4")
+    assert "copied from the H100" in constants("torchao-0.18.0").of("Cloud.B200").note
     text = (FOLDER / "torchao_0_18_0.toml").read_text(encoding="utf-8")
     assert overlooked(load_constants, text, "named_constants") == []
 

@@ -96,7 +96,7 @@ def test_what_a_system_does_not_say_is_absent(tmp_path: Path) -> None:
     assert this_machine().fingerprint.endswith("-cores")
 
 
-def test_each_system_is_asked_in_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_system_is_asked_in_its_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("linux", "mac"):
         monkeypatch.setattr(f"mlsim.hardware.this_machine.{name}_machine", name.upper)
     for system, asked in (("darwin", "MAC"), ("linux", "LINUX"), ("win32", "LINUX")):
@@ -105,6 +105,10 @@ def test_each_system_is_asked_in_its_way(monkeypatch: pytest.MonkeyPatch) -> Non
     for processor, vendor in (("arm64", "Apple"), ("x86_64", "unknown")):
         monkeypatch.setattr("platform.machine", lambda processor=processor: processor)
         assert mac_machine(lambda _: "").vendor == vendor
+    monkeypatch.setattr("platform.processor", str)
+    for known, named in (("arm64", "arm64"), ("", "processor")):
+        monkeypatch.setattr("platform.machine", lambda known=known: known)
+        assert linux_machine(tmp_path, range(1)).processor == named
 
 
 def test_a_mac_has_the_caches_of_its_fast_cores() -> None:

@@ -63,7 +63,7 @@ def test_a_result_has_its_unit_and_its_derivation(answer: Answer) -> None:
 
 def test_all_that_is_reported_is_in_json_with_its_unit(answer: Answer) -> None:
     data = json.loads(json.dumps(answer.to_dict()))
-    for name in answer._reported():
+    for name in answer.reported:
         found = data[name]
         if found is not None:  # what is not known of a footprint
             assert found.items() >= {"value": answer.value(name), "unit": term(name).unit}.items()

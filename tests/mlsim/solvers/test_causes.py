@@ -110,6 +110,8 @@ def test_a_step_of_a_service_has_causes_with_its_network() -> None:
         assert step.shares[OVERHEAD_BOUND] == pytest.approx(lost)
         assert LABELS[step.cause] == step.bottleneck
     assert together.decode.cause == "starts"
+    alone = Engine.serve(**{**asked, "hardware": "A100", "batch_size": 1}, estimate="calibrated")
+    assert alone.decode.value("compute_bound_share") == 0  # what rounding leaves is no share
     assert "The roofline says" in str(together.decode.explain("bottleneck"))
     bound = Engine.serve(**asked, estimate="bound").decode
     assert bound.causes == {"arithmetic": 0.0, "memory": 1.0, "network": 0.0}

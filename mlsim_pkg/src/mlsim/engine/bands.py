@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, shelf
+from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan
 from mlsim.parameters import CALIBRATED
 from mlsim.solvers.answer import Answer, Band
@@ -184,7 +185,13 @@ def lent_score(what: str, level: str, kind: str) -> BorrowedScore:
     farther = [each for each in ours if LEVELS_LENT.index(each.level) >= LEVELS_LENT.index(level)]
     several = [each for each in farther if each.kind == kind]
     several += [each for each in farther if each.kind == ALL]
-    return next(each for each in several if each.rows >= FEWEST and each.series >= SERIES)
+    for each in several:
+        if each.rows >= FEWEST and each.series >= SERIES:
+            return each
+    raise NotMeasuredError(
+        f"no published row tells how far off constants of {what} are that nobody measured "
+        f"(level {level!r}): give the constant itself, such as memory_fraction=0.8."
+    )
 
 
 def _lent_words(found: BorrowedScore) -> str:

@@ -277,7 +277,10 @@ def calibrated_compute_bound_share(
     >>> calibrated_compute_bound_share(8.0, 1.0, 2.0, 3.0)
     0.25
     """
-    return (latency - memory_bound_time - total_network_time - total_overhead_time) / latency
+    return (
+        maximum(latency - memory_bound_time - total_network_time - total_overhead_time, 0 * latency)
+        / latency
+    )
 
 
 SOFTWARE = equation = Topic("software", "What does a program add to its kernels?")

@@ -16,7 +16,7 @@ from mlsim.equations.registry import Equation
 from mlsim.errors import UnreachableError
 
 # A plan with all but a few values put in: from those to what is wanted.
-Run = Callable[[Mapping[str, Any]], dict[str, Any]]
+Folded = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ _VARIES = object()
 
 def fold(
     plan: Plan, known: Mapping[str, Any], changing: Collection[str], *, written: bool = False
-) -> Run:
+) -> Folded:
     """Return a plan as a function of what changes alone; all else is in `known`.
 
     Most quantities of a step are a constant plus a slope times the batch. A plan is run
@@ -250,7 +250,7 @@ def fold(
     lines += rest_lines if rest_lines is not None else _called(rest, space)
     lines.append("return {" + ", ".join(f"{name!r}: {name}" for name in plan.wanted) + "}")
     exec(_compiled("def run(given):\n    " + "\n    ".join(lines)), space)  # noqa: S102
-    run: Run = space["run"]
+    run: Folded = space["run"]
     return run
 
 

@@ -163,21 +163,6 @@ def helpers(used: Collection[str]) -> str:
     return "".join(f"{text}\n" for name, text in HELPERS.items() if name in used)
 
 
-def function_of(equation: Equation) -> str:
-    """Return an equation of single numbers as a function of JavaScript.
-
-    Raises
-    ------
-    TypeError
-        If it is written otherwise than equations are.
-
-    >>> from mlsim.equations import EQUATIONS
-    >>> function_of(EQUATIONS["memory_time"])
-    'const memory_time=(bytes_moved,memory_bandwidth)=>bytes_moved/memory_bandwidth;'
-    """
-    return _arrow(equation, Writer())
-
-
 def module(equations: Iterable[Equation]) -> str:
     """Return equations of single numbers as one module that exports each by its name."""
     writer = Writer()

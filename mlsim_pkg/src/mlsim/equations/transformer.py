@@ -732,7 +732,7 @@ def compute_bound_share(latency, memory_bound_time, total_network_time):
     >>> compute_bound_share(8.0, 3.0, 1.0)
     0.5
     """
-    return (latency - memory_bound_time - total_network_time) / latency
+    return maximum(latency - memory_bound_time - total_network_time, 0 * latency) / latency
 
 
 @equation(source="fedus2022switch", yields="expert_share")

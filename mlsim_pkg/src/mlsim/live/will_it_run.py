@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import MlsimError
+from mlsim.errors import MlsimError, NotMeasuredError
 from mlsim.live.figure import Figure, figure
 from mlsim.live.handles import Choice, Handle
 from mlsim.live.pair_tables import Pairs, compiled_pairs
@@ -208,7 +208,7 @@ def _scores(what: str, level: str, kind: str) -> list[Any]:
 
     try:
         return [lent_score(what, level, kind)]
-    except StopIteration:
+    except NotMeasuredError:
         return []
 
 

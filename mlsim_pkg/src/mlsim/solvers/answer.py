@@ -609,13 +609,9 @@ class Answer(Suggesting, Written):
 
     # Written out.
 
-    def _reported(self) -> Sequence[str]:
-        """Return the results that JSON has."""
-        return self.reported
-
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit; null for what can't be."""
-        found = {name: self._entry(name) for name in self._reported()}
+        found = {name: self._entry(name) for name in self.reported}
         return {**self.form.asked(self), **self.notes_for_json(), **found}
 
     def _entry(self, name: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.loaded import binding, results
-from mlsim.solvers.arrivals.simulate import Run, simulate
+from mlsim.solvers.arrivals.simulate import Log, simulate
 from mlsim.solvers.arrivals.split import Reader, Reading, Station, in_tandem
 from mlsim.solvers.arrivals.steady import Typical
 from mlsim.solvers.arrivals.step_times import (
@@ -51,7 +51,7 @@ def asked(*each: tuple[float, int, int], **more: Any) -> Requests:
     return Requests(arrived.astype(float), prompt, output, **more)
 
 
-def run(requests: Requests, rule: Any = RULE, **changed: Any) -> Run:
+def run(requests: Requests, rule: Any = RULE, **changed: Any) -> Log:
     return simulate(requests, replace(TIMES, **changed), rule)
 
 
@@ -218,8 +218,8 @@ def test_the_host_takes_its_time_once_for_each_step() -> None:
 
 def test_what_two_copies_come_to() -> None:
     """Waits of 1, 2 and 4 s; 0.5, 0.25 and 1 s a token; a copy that starts at 1 and ends at 14."""
-    one = Run([1.0, 2.0], [2.0, 4.0], [4.0, 5.0], 2.5, 6.0, 1.5, 9, 3, held={"cache": 1.5})
-    two = Run([3.0], [7.0], [14.0], 4.0, 8.0, 2.0, 8, 4, held={"running_limit": 0.5, "cache": 0.3})
+    one = Log([1.0, 2.0], [2.0, 4.0], [4.0, 5.0], 2.5, 6.0, 1.5, 9, 3, held={"cache": 1.5})
+    two = Log([3.0], [7.0], [14.0], 4.0, 8.0, 2.0, 8, 4, held={"running_limit": 0.5, "cache": 0.3})
     runs = [(asked((1.0, 9, 5), (2.0, 9, 5)), one), (asked((3.0, 9, 8)), two)]
     found = results(runs)
     assert found["time_to_first_token"] == pytest.approx(7 / 3)

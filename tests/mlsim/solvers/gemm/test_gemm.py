@@ -177,6 +177,8 @@ def test_a_device_without_sixteen_bits_has_no_speedup() -> None:
     ]
     with pytest.raises(UnknownNameError, match="format_speedup"):
         _ = found.format_speedup
+    with pytest.raises(UnsupportedPrecisionError, match="no peak in 16 bits on record"):
+        _ = found.baseline
 
 
 def test_the_explanation_has_every_step_and_no_baseline() -> None:

@@ -146,6 +146,7 @@ def test_keys_and_values_go_round_the_ring_and_tokens_to_their_experts() -> None
 def test_who_is_alone_sends_nothing() -> None:
     alone = train(hardware=CHIP)
     assert [alone.shares[name] for name in ("exchange", "pipeline", "gradients")] == [0, 0, 0]
+    assert alone.value("pass_rate") == alone.value("exchanged_parameters") == 0
     assert (
         spent("exchange_time", data_parallel=8) == spent("exchange_time", pipeline_parallel=4) == 0
     )

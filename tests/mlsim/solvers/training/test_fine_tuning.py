@@ -214,8 +214,9 @@ def test_what_can_not_be_is_refused() -> None:
         with pytest.raises(error, match=words):
             train(**{"adapters": LORA, **given})
     assert train(hardware="H100", precision="fp8", adapters=LORA).feasible
-    with pytest.raises(InvalidValueError, match=r"give adapters=LoRA\(rank=16\)"):
-        train().value("adapter_parameters")
+    for name in ("adapter_parameters", "exchanged_frozen_parameters"):
+        with pytest.raises(InvalidValueError, match=r"give adapters=LoRA\(rank=16\)"):
+            train().value(name)
 
 
 def test_another_format_can_be_given() -> None:

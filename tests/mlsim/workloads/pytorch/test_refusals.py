@@ -158,6 +158,8 @@ def test_a_batch_in_front_of_the_shape_is_dropped_if_it_is_one() -> None:
     # 6 x 24 x 24 outputs of 25 multiply-adds, and 3,456 by 10 weights.
     assert front["operations"][-1] == 2 * (6 * 24 * 24 * 25 + 34560)
     assert front["operations"] == profile_ops(MODULES["net"], shape=(1, 28, 28))["operations"]
+    flat = nn.Sequential(nn.Linear(6, 2), nn.BatchNorm1d(2))
+    assert [anatomy(flat, shape=each).total("operations") for each in ((1, 6), (6,))] == [24, 24]
     eight = anatomy(MODULES["net"], shape=(1, 1, 28, 28), batch_size=8)
     assert eight.total("operations") == 8 * front["operations"][-1]
 

@@ -10,7 +10,7 @@ from mlsim.equations import arrivals
 from mlsim.equations.arrivals import path_time
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
 from mlsim.solvers.answer import Answer, Form, Pairs, Row, noted, seconds
-from mlsim.solvers.arrivals.simulate import Run, simulate
+from mlsim.solvers.arrivals.simulate import Log, simulate
 from mlsim.solvers.arrivals.steady import Steady, Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, step_times
 from mlsim.solvers.question import Known, Question, of_context
@@ -40,7 +40,7 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
 
 
-def each_request(runs: Sequence[tuple[Requests, Run]]) -> dict[str, Any]:
+def each_request(runs: Sequence[tuple[Requests, Log]]) -> dict[str, Any]:
     """Return the times of each request that counts, as arrays in s, by name."""
     import numpy as np
 
@@ -48,7 +48,7 @@ def each_request(runs: Sequence[tuple[Requests, Run]]) -> dict[str, Any]:
     return {name: values[~np.isnan(values)] for name, values in zip(TIMES, columns, strict=True)}
 
 
-def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
+def results(runs: Sequence[tuple[Requests, Log]]) -> dict[str, float]:
     """Return the results of one or several copies, in base units, by name."""
     import numpy as np
 
@@ -62,7 +62,7 @@ def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
     return found | _rates([run for _, run in runs])
 
 
-def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[str]:
+def binding(runs: Sequence[tuple[Requests, Log]], first_token: float) -> list[str]:
     """Return what held requests back for a tenth of the mean wait for a token, the longest first.
 
     Of `running_limit`, `tokens_per_step` and `cache`, whatever had no room for those who waited.
@@ -75,7 +75,7 @@ def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[st
     return sorted((name for name in held if held[name] >= least), key=lambda each: -held[each])
 
 
-def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
+def _times(pair: tuple[Requests, Log]) -> tuple[Any, Any, Any]:
     """Return the times of those requests of one copy that count."""
     import numpy as np
 
@@ -93,7 +93,7 @@ def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
     return first - arrived, between, ended - arrived
 
 
-def _rates(runs: Sequence[Run]) -> dict[str, float]:
+def _rates(runs: Sequence[Log]) -> dict[str, float]:
     """Return what the service did as a whole, from its first request to its last token.
 
     Of users who go on asking: from when it was in its usual state until nobody follows any more,
@@ -120,7 +120,7 @@ def _rates(runs: Sequence[Run]) -> dict[str, float]:
     }
 
 
-def _answered(run: Run) -> int:
+def _answered(run: Log) -> int:
     """Return how many were answered in the time that counts."""
     since = -1.0 if run.began is None else run.began
     return sum(each > since for each in run.finished)
@@ -316,7 +316,7 @@ class LoadedService(Answer):
         )
 
     @cached_property
-    def runs(self) -> list[tuple[Requests, Run]]:
+    def runs(self) -> list[tuple[Requests, Log]]:
         """What each copy was sent, and what it did."""
         parts = [self.requests.part(index, self.copies) for index in range(self.copies)]
         return [

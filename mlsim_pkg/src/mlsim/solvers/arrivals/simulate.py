@@ -22,7 +22,7 @@ _SPARE = 0.01
 
 
 @dataclass(slots=True)
-class Run:
+class Log:
     """What happened to each request, and what the service did meanwhile.
 
     Attributes
@@ -105,7 +105,7 @@ class Residents:
     made_up: float = 0.0
     # What has no room for the first of those who wait.
     full: str = ""
-    log: Run = field(init=False)
+    log: Log = field(init=False)
 
     def _known(self, index: int) -> int:
         """Tokens of a request's prompt that are in the cache before it is read."""
@@ -182,7 +182,7 @@ def simulate(
     times: StepTimes,
     scheduler: Scheduler,
     path: float | Sequence[float] = 0.0,
-) -> Run:
+) -> Log:
     """Run all requests through one copy of a service.
 
     `path` is how long requests are on their way to the scheduler, in s: each, or all alike.
@@ -195,11 +195,11 @@ def simulate(
 class Server(Residents):
     """The scheduler at work on its requests."""
 
-    def run(self) -> Run:
+    def run(self) -> Log:
         """Answer all requests, step after step."""
         requests = self.requests
         total = len(requests)
-        self.log = Run([0.0] * total, [-1.0] * total, [-1.0] * total)
+        self.log = Log([0.0] * total, [-1.0] * total, [-1.0] * total)
         self.made = [0] * total
         self._open(total)
         while self.at_work:

@@ -14,7 +14,7 @@ from mlsim.equations import Equation, arrivals, arrivals as physics, equations_o
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.kernel_constants import Loan
 from mlsim.solvers.arrivals.loaded import LoadedService
-from mlsim.solvers.arrivals.simulate import Prompt, Run, Server
+from mlsim.solvers.arrivals.simulate import Log, Prompt, Server
 from mlsim.solvers.arrivals.steady import OBSERVED, Steady, Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, chunk_time, step_times
 from mlsim.solvers.calibrated import farthest
@@ -139,7 +139,7 @@ class Decoder(Server):
     def begin(self) -> None:
         """Wait for the first cache."""
         total = len(self.requests)
-        self.log = Run([0.0] * total, [-1.0] * total, [-1.0] * total)
+        self.log = Log([0.0] * total, [-1.0] * total, [-1.0] * total)
         self.made = [0] * total
 
     @property
@@ -177,7 +177,7 @@ def in_tandem(
     station: Station,
     *,
     copies: int,
-) -> list[tuple[Requests, Run]]:
+) -> list[tuple[Requests, Log]]:
     """Run all requests through both stations; return what each copy that decodes did.
 
     Parameters
@@ -241,7 +241,7 @@ def _run(station: Station, services: Sequence[Decoder], *, feedback: bool) -> No
         services[place].go_on()
 
 
-def _whole(service: Decoder, station: Station, own: slice) -> Run:
+def _whole(service: Decoder, station: Station, own: slice) -> Log:
     """Return what a copy that decodes did, with what its requests saw before."""
     log = service.log
     return replace(
@@ -463,7 +463,7 @@ class SplitLoadedService(LoadedService):
         return SplitSteady(self)
 
     @cached_property
-    def runs(self) -> list[tuple[Requests, Run]]:
+    def runs(self) -> list[tuple[Requests, Log]]:
         """What each copy that decodes was sent, and what it did."""
         return in_tandem(
             self.requests, self.times, self.scheduler, self.station, copies=self.copies

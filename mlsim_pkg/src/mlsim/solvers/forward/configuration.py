@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import Equation, equations_of, roofline
-from mlsim.equations.graph import Run, fold
+from mlsim.equations.graph import Folded, fold
 from mlsim.hardware import Device
 from mlsim.parameters import CALIBRATED
 from mlsim.precision import Precision, by_default
@@ -188,7 +188,7 @@ class Configuration:
         # Of one batch after another, all else is the same as the last time.
         table = self.table
         key = (self.device, self.precision, wanted)
-        run: Run | None = table.cache.get(key)
+        run: Folded | None = table.cache.get(key)
         if run is None:
             if len(table.cache) >= MOST_KEPT:
                 table.cache.clear()

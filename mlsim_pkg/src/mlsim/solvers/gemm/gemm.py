@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.equations import equations_of, linear_layer as physics
 from mlsim.equations.symbols import in_symbols, symbol, tex
-from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
+from mlsim.errors import (
+    InvalidValueError,
+    UnreachableError,
+    UnsupportedPrecisionError,
+    need,
+    unknown_name,
+)
 from mlsim.parameters import validate
 from mlsim.quantities import term
 from mlsim.solvers.answer import (
@@ -248,6 +254,13 @@ _FORM = Form(
     },
 )
 
+# Results that JSON has.
+_REPORTED = (
+    *("latency", "products_time", "casts_time", "baseline_time", "format_speedup"),
+    *("total_flops", "total_bytes", "network_intensity", "compute_limited_share"),
+    *("memory_limited_share", "start_limited_share", "memory_required"),
+)
+
 
 class Gemm(Answer):
     """The answer for one linear layer, or for an array of them.
@@ -264,11 +277,6 @@ class Gemm(Answer):
     noun = variable = "gemm"
     needs_memory = _NEEDS_MEMORY
     form = _FORM
-    reported = (
-        *("latency", "products_time", "casts_time", "baseline_time", "format_speedup"),
-        *("total_flops", "total_bytes", "network_intensity", "compute_limited_share"),
-        *("memory_limited_share", "start_limited_share", "memory_required"),
-    )
 
     def __init__(self, layer: Layer, *, check_memory: bool = True) -> None:
         super().__init__(layer, check_memory=check_memory)
@@ -339,16 +347,22 @@ class Gemm(Answer):
     def baseline(self) -> Gemm:
         """The same layer in 16 bits.
 
+        Raises
+        ------
+        UnsupportedPrecisionError
+            If the device has no peak in 16 bits.
+
         >>> from mlsim import Engine
         >>> Engine.gemm(512, 512, 512, hardware="H100", precision="fp8").baseline.layer.precision
         'bf16'
         """
-        kernels = tuple(
-            replace(each, product_repeats=1.0, baseline_repeats=0.0)
-            for each in self.layer.kernels
-            if each.baseline_repeats
-        )
         own = tuple(each for each in self.layer.kernels if each.baseline_repeats)
+        if not own:
+            raise UnsupportedPrecisionError(
+                f"{self.layer.device.name} has no peak in 16 bits on record, so there is no "
+                "baseline to compare with. Ask another device, such as hardware='H100'."
+            )
+        kernels = [replace(each, product_repeats=1.0, baseline_repeats=0.0) for each in own]
         layer = replace(
             self.layer,
             kernels=(*kernels, *own),
@@ -527,5 +541,7 @@ class Gemm(Answer):
             f"{layer.estimate_words}"
         )
 
-    def _reported(self) -> tuple[str, ...]:
-        return tuple(name for name in self.reported if name in self.names)
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Results that JSON has; without 16 bits on the device, none that compares."""
+        return tuple(name for name in _REPORTED if name in self.names)

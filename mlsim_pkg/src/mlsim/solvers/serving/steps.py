@@ -20,7 +20,7 @@ from mlsim.equations import (
     serving as counts,
     transformer,
 )
-from mlsim.equations.graph import Run, fold
+from mlsim.equations.graph import Folded, fold
 from mlsim.errors import InvalidValueError
 from mlsim.parameters import CALIBRATED, validate
 from mlsim.solvers.question import Known, Question
@@ -197,12 +197,12 @@ class Prepared:
         names = (*self._asked, *_TOKENS, *others)
         return plan(self._equations, (*self._fixed, *names), wanted).split(names)
 
-    def _folded(self, steps: Plan, fixed: Mapping[str, Any], *others: str) -> Run:
+    def _folded(self, steps: Plan, fixed: Mapping[str, Any], *others: str) -> Folded:
         used = {name for step in steps.steps for name in step.inputs}.union(steps.wanted)
         changing = used.intersection((*self._asked, *_TOKENS, *others))
         return fold(steps, fixed, sorted(changing), written=True)
 
-    def _run(self, wanted: tuple[str, ...], others: tuple[str, ...]) -> Run:
+    def _run(self, wanted: tuple[str, ...], others: tuple[str, ...]) -> Folded:
         return self._folded(self._plan(wanted, *others)[1], self._fixed, *others)
 
     def _spread(self, name: str, value: Any) -> Any:

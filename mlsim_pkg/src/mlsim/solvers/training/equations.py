@@ -75,9 +75,10 @@ def _chosen(
 ) -> tuple[Equation, ...]:
     """Return the equations chosen by name, of those that have others beside them."""
     kept = (each for each in candidates if chosen.get(each.yields, each.name) == each.name)
-    return tuple(
-        each for each in kept if "bound" not in variant or each.yields not in NAMES["parts"]
-    )
+    # The bound has no parts, and only a run that trains adapters has frozen weights.
+    none = {*(NAMES["parts"] if "bound" in variant else ())}
+    none.update(() if "adapters" in variant else OF_ADAPTERS)
+    return tuple(each for each in kept if each.yields not in none)
 
 
 def _of_all(variant: frozenset[str], collective_kind: str) -> dict[str, str]:

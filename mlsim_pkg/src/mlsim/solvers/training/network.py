@@ -384,7 +384,9 @@ class NetworkTraining(Training):
             f"a step, {run.precision.name}, {run.estimate}"
         )
 
-    def _reported(self) -> tuple[str, ...]:
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Results that JSON has."""
         memory = () if self.run.graph.notes else _MEMORY
         return (*_STEP, *self._of_whole_run(), *memory)
 

@@ -562,7 +562,8 @@ def add_group(known: Known, job: Scenario) -> None:
     known.add(inside, node_bandwidth=within)
     known.add(outside, fabric_bandwidth=fabric)
     if parallelism.copies == 1:
-        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
+        alone = "one copy of the weights: nothing to agree on"
+        known.add(alone, gradient_time=0.0, pass_rate=0.0, exchanged_parameters=0.0)
 
 
 def _add_links(known: Known, job: Scenario) -> None:

@@ -561,7 +561,9 @@ class Training(TimedAnswer):
     def __repr__(self) -> str:
         return f"<Training {self.about.removeprefix('training ')}>"
 
-    def _reported(self) -> tuple[str, ...]:
+    @property
+    def reported(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Results that JSON has."""
         return (*_STEP, *self._of_whole_run(), *_MEMORY)
 
     def _of_whole_run(self) -> tuple[str, ...]:
