@@ -20,7 +20,7 @@ from mlsim.live.scripts import _Body, _json
 from mlsim.live.shapes import Shapes
 from mlsim.live.shared_steps import Chosen, SharedSteps
 
-_DRAWN, _SEED = 300, 1
+_DRAWN, _SEED = 1000, 1
 # What formulas of columns read of a model.
 _OF_MODEL = ("of_context", "logits", "bound_bytes_per_parameter", "experts", "experts_per_token")
 # Columns that formulas read come first.

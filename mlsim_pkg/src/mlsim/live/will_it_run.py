@@ -32,8 +32,11 @@ CACHES = {RELEASED: "As released", "fp8": "8 bits"}
 # How many devices may share a model, by tensor parallelism.
 COUNTS = (1, 2, 4, 8)
 # On these all models are asked about, on the first two also as several; others are alike, as the
-# compiler proves. Two of them borrow what was measured of others.
-_FEW = ("B200", "A100", "H100", "L4", "M3Max", "MI300X", "RTX4090", "V100", "A100_40GB", "H800")
+# compiler proves. The last four borrow what was measured of others, each in another way.
+_FEW = (
+    *("B200", "A100", "H100", "L4", "M3Max", "MI300X", "RTX4090", "V100"),
+    *("A100_40GB", "H800", "DGXSpark", "RTXPRO6000"),
+)
 SIZES = (
     *("weight_memory", "cache_memory", "activation_memory", "usable_memory", "memory_free"),
     *("memory_required", "cache_per_sequence", "largest_batch"),
