@@ -7,8 +7,11 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from exercise_book import PHONE, WIDE
+from kept import script
 
 from mlsim_book.caches import cache_folder, content_hash
 from mlsim_book.errors import ToolError
@@ -39,6 +42,23 @@ def axe_script() -> str:
         except (ToolError, OSError) as error:
             pytest.skip(f"axe-core is not there and can't be fetched from npm: {error}")
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def violations(page: Any) -> list[str]:
+    """Return what axe-core finds on a page, wide and light and on a phone in the dark."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe_script())
+    found = []
+    for scheme, size in (("light", WIDE), ("dark", PHONE)):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
+        page.evaluate(NEXT_FRAME)
+        page.evaluate("scrollTo(0, 0)")  # what lies under the bar at the top isn't pressed there
+        found += [f"{scheme}: {each}" for each in page.evaluate(script("axe_violations.js"))]
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found.append(f"wider than {size['width']} px")
+    return found
 
 
 def _fetch(folder: Path) -> None:

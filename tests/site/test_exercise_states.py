@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe import NEXT_FRAME, axe_script
-from exercise_book import EMPTY, PHONE, WIDE, give, press, task
+from axe import violations
+from exercise_book import EMPTY, give, press, task
 from kept import script
-
-AXE = script("axe_violations.js")
 
 # The right answer and each wrong path of every exercise: how each is answered.
 ANSWER_ALL = script("answer_all.js")
@@ -93,19 +91,7 @@ def stops_unseen(page: Any) -> list[str]:
 
 def look_at(page: Any, state: str) -> list[str]:
     """Return what is wrong with a page as it is: each width, and each colours, are seen."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(axe_script())
-    found = []
-    for scheme, size in (("light", WIDE), ("dark", PHONE)):
-        page.set_viewport_size(size)
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
-        page.evaluate(NEXT_FRAME)
-        page.evaluate("scrollTo(0, 0)")  # what lies under the bar at the top isn't pressed there
-        found += [f"{state}, {scheme}: {each}" for each in page.evaluate(AXE)]
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            found.append(f"{state}: wider than the window of {size['width']} px")
-    return found
+    return [f"{state}, {each}" for each in violations(page)]
 
 
 @pytest.mark.slow

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe import NEXT_FRAME, axe_script
-from exercise_book import PHONE, WIDE
-from kept import script
+from axe import violations
+from exercise_book import PHONE
 
 from mlsim_book.render.live_figures import names_on
 
 LIMIT = 50_000  # bytes, compressed: scripts and data of a page
-AXE = script("axe_violations.js")
 FOCUS = "document.activeElement"
 
 
@@ -45,22 +43,6 @@ def tab_to(page: Any, name: str) -> None:
 
 def summary(page: Any) -> str:
     return str(page.locator(".live-summary").inner_text())
-
-
-def violations(page: Any) -> list[str]:
-    """Return what axe-core finds on a page, wide and light and on a phone in the dark."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(axe_script())
-    found = []
-    for scheme, size in (("light", WIDE), ("dark", PHONE)):
-        page.set_viewport_size(size)
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
-        page.evaluate(NEXT_FRAME)
-        found += [f"{scheme}: {each}" for each in page.evaluate(AXE)]
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            found.append(f"wider than {size['width']} px")
-    return found
 
 
 def test_the_builder_starts_what_a_figure_brings_over_the_still_one(visit_moving: Any) -> None:

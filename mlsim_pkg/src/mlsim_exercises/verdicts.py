@@ -14,6 +14,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import tomllib
@@ -66,6 +67,7 @@ def unit_factor(written: str, unit: str) -> float | None:
     return given / wanted if what == asked else None
 
 
+@functools.lru_cache(maxsize=2**16)
 def _measure(text: str, binary: bool) -> Measure:
     """Return a unit as a factor, and the power of each thing that it measures."""
     total, powers = 1.0, dict[str, int]()

@@ -291,6 +291,7 @@ class Speller:
             if len(_bare(each)) >= _SHORTEST:
                 self._known.setdefault(_bare(each), []).append(each)
         self._longest = max((len(each.split()) for each in spellings), default=0)
+        self._begins = {each[:end] for each in self._known for end in range(1, len(each) + 1)}
 
     def find(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what a text spells otherwise, and how the glossary spells it."""
@@ -298,6 +299,9 @@ class Speller:
         at = 0
         while at < len(words):
             taken = 1
+            if _bare(words[at].group()).removesuffix("s") not in self._begins:
+                at += 1
+                continue
             for count in range(min(self._longest, len(words) - at), 0, -1):
                 start, end = words[at].start(), words[at + count - 1].end()
                 if not _is_one(text, words[at : at + count]):

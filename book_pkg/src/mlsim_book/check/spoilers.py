@@ -1,11 +1,11 @@
 """Find answers that a reader sees before the question: of guesses, and of exercises.
 
-A guess (`mlsim_book.exercises.guesses`) is told by what stands above it on its page, by all pages
-before it, and by its page's headings, which the contents list. An exercise is told by what stands
-above it on its page. Looked at is the built site: text, headings, tables, printed output, code,
-data of figures, alternative texts; besides, the search index and the notebooks. `answers` says
-when a number tells an answer. What is marked as given tells none. A link to the figure that
-settles a guess tells it, and so does the inline expression that settles a choice.
+A guess (`mlsim_book.exercises.guesses`) or an exercise is told by what stands above it on its page
+and by all pages before it; a guess by its page's headings, too, which the contents list. Looked at
+is the built site: text, headings, tables, printed output, code, data of figures, alternative texts;
+besides, the search index and the notebooks. `answers` and `chosen` say what
+tells an answer. What is marked as given tells none. A link to the figure that settles a guess tells
+it, and so does the inline expression that settles a choice.
 
 What may stand is exempt in `spoilers.toml`, at the book's root:
 
@@ -22,13 +22,17 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from mlsim_book.check.answers import Found, find_told
+from mlsim_book.check.answers import Found, Words, find_told
 from mlsim_book.check.built_site import BuiltSite
+from mlsim_book.check.chosen import find_chosen
 from mlsim_book.check.told import Page, Question, Told, read_told
 from mlsim_book.errors import SourceError
 from mlsim_book.exercises.guesses import bracketed
 from mlsim_book.read.lines import label_patterns, place, reference_patterns, sources_of
+from mlsim_book.render.notebooks import notebook_path
 from mlsim_exercises.data import toml_lines
 
 FILE = "spoilers.toml"
@@ -49,7 +53,7 @@ def check_spoilers(site: BuiltSite) -> None:
     while order and ' data-answer="' not in site.html[order[-1]]:
         order.pop()  # nothing is asked from there on
     pages = {name: read_told(site.html[name], name) for name in order}
-    index = _indexed(site)
+    book = _Book(site, pages, _indexed(site), Words(pages.values()))
 
     def note(question: Question, name: str, found: Iterator[Found]) -> None:
         source, seen = site.pages[name].chapter.source, set[str]()
@@ -78,8 +82,8 @@ def check_spoilers(site: BuiltSite) -> None:
 
     for at, name in enumerate(order):
         for question in pages[name].questions:
-            for where in order[:at] * (question.what == "guess") + [name]:
-                note(question, where, _before(question, where, pages[where], site, index))
+            for where in order[: at + 1]:
+                note(question, where, _before(question, where, book))
     for number, each in enumerate(exempt):
         if number not in used:
             site.problems.advise(
@@ -108,59 +112,74 @@ def _read_exempt(site: BuiltSite) -> list[dict[str, str]]:
     return list(entries)
 
 
-def _before(
-    question: Question, name: str, page: Page, site: BuiltSite, index: Mapping[str, list[list[str]]]
-) -> Iterator[Found]:
+@dataclass(frozen=True)
+class _Book:
+    """What is looked at."""
+
+    site: BuiltSite
+    pages: Mapping[str, Page]
+    index: Mapping[str, list[list[str]]]  # the pieces of the search index, by page
+    words: Words
+
+
+def _before(question: Question, name: str, book: _Book) -> Iterator[Found]:
     """Yield what a page tells of an answer before its question."""
-    own, judged = name == question.page, ""
-    for told in page.told:
-        guess = question.what == "guess"
-        if not own or told.start < question.start or (guess and told.kind == "a heading"):
-            yield from find_told(question, told, page, own=own)
-            judged += f" {told.text}"
-    source = site.pages[name].source
+    site, page, words = book.site, book.pages[name], book.words
+    own, source = name == question.page, site.pages[name].source
+    guess = question.what == "guess"
+    above = [
+        each for each in page.told
+        if not own or each.start < question.start or (guess and each.kind == "a heading")
+    ]  # fmt: skip
+
+    def find(stretches: list[Told]) -> Iterator[Found]:
+        for each in stretches:
+            yield from find_told(question, each, page, words, own=own)
+        yield from find_chosen(question, stretches, words)
+
+    yield from find(above)
     code = _settling(question.name, source) if own and math.isnan(question.answer) else ""
     if code and (at := source.find(code, 0, source.find(f"#{question.name}"))) > 0:
         yield Told(0, "the text", source[:at]), at, code.strip("`"), "the same result"
     for start, label in page.links if own else ():
         if start < question.start and label in question.figures:
             yield Told(start, "a link", "", label=label), 0, f"@{label}", "it settles the guess"
-    if question.what != "guess":
-        return
-    pieces = [
-        (page.html.find(f'id="{url.partition("#")[2]}"') if "#" in url else 0, title, text)
-        for url, title, text in index.get(name, [])
+    besides = [*_in_index(question, page, book.index.get(name, []), own=own)]
+    besides += _in_notebook(question, site.project.root / _notebook(site, name)) if own else []
+    judged = " ".join(each.text for each in above)
+    for found in find(besides):  # what the page shows is judged where it is known what it opens to
+        if not re.search(rf"(?<![\w.,]){re.escape(found[2])}(?![\d])", judged):
+            yield found
+
+
+def _in_index(
+    question: Question, page: Page, pieces: list[list[str]], *, own: bool
+) -> Iterator[Told]:
+    """Yield what the search index has of a page before a question."""
+    places = [
+        page.html.find(f'id="{url.partition("#")[2]}"') if "#" in url else 0 for url, *_ in pieces
     ]
-    for section, title, text in pieces:
+    for section, (_, title, text) in zip(places, pieces, strict=True):
         shown = _up_to(question, text) if own else text
         # a section is above the question if the next one begins there
-        after = min((each for each, *_ in pieces if each > section), default=len(page.html))
-        if shown is text and own and after > question.start:
-            continue
-        told = Told(section, _INDEX, f"{title}. {shown}")
-        yield from _besides(judged, find_told(question, told, page, own=own))
-    file = site.project.root / _notebook(name)
-    if not own or not file.is_file():
-        return
-    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        after = min((each for each in places if each > section), default=len(page.html))
+        if shown is not text or not own or after <= question.start:
+            yield Told(section, _INDEX, f"{title}. {shown}")
+
+
+def _in_notebook(question: Question, file: Path) -> Iterator[Told]:
+    """Yield the lines of a notebook before a question."""
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"] if file.is_file() else []
+    for cell in cells:
         outputs = [
             each.get("text", each.get("data", {}).get("text/plain", ""))
             for each in cell.get("outputs", [])
         ]
         texts = ["".join(each) for each in (cell["source"], *outputs)]
         parts = [_up_to(question, each) for each in texts]
-        for line in "\n".join(parts).split("\n"):
-            told = Told(0, _NOTEBOOK, line)
-            yield from _besides(judged, find_told(question, told, page, own=True))
+        yield from (Told(0, _NOTEBOOK, line) for line in "\n".join(parts).split("\n"))
         if parts != texts:
             return
-
-
-def _besides(judged: str, found: Iterator[Found]) -> Iterator[Found]:
-    """Yield what the page does not show, where it is known what a number opens to."""
-    for each in found:
-        if not re.search(rf"(?<![\w.,]){re.escape(each[2])}(?![\d])", judged):
-            yield each
 
 
 def _settling(name: str, source: str) -> str:
@@ -195,7 +214,7 @@ def _line(site: BuiltSite, name: str, page: Page, told: Told, at: int) -> tuple[
     """Return where in the sources a stretch comes from: by its label, its words, those before."""
     source = site.pages[name]
     if told.kind == _NOTEBOOK:
-        file = _notebook(name)
+        file = _notebook(site, name)
         raw = (site.project.root / file).read_text(encoding="utf-8")
         found = raw.find(json.dumps(told.text, ensure_ascii=False)[1:-1])
         return file, raw.count("\n", 0, max(0, found)) + 1
@@ -222,5 +241,5 @@ def _line(site: BuiltSite, name: str, page: Page, told: Told, at: int) -> tuple[
     return source.chapter.source, 1
 
 
-def _notebook(name: str) -> str:
-    return f"notebooks/{name.removesuffix('.html')}.ipynb"
+def _notebook(site: BuiltSite, name: str) -> str:
+    return f"notebooks/{notebook_path(site.pages[name].chapter.source)}"

@@ -1,7 +1,8 @@
 """What a built page tells, stretch by stretch, and what it asks: for the check of spoilers.
 
 A stretch is a paragraph, a cell of a table with what heads it, a line of code or of a print, an
-alternative text. What opens, is given or is hidden from readers is known as such.
+alternative text. What opens, is given or is hidden from readers is known as such. Self-checks
+are not asked here: they repeat what a chapter has taught.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Told:
     around: str = ""  # what heads its row and its column, or the print
     label: str = ""  # of the figure or table around it
     opens: tuple[tuple[int, int, str], ...] = ()
+    block: int = 0  # where its table or print begins
+    row: str = ""  # the first cell of its row
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Question:
     names: frozenset[str]  # of the answer
     figures: frozenset[str]  # that settle it
     notes: tuple[str, ...] = ()  # what it opens to: more digits than its page shows
+    options: tuple[str, ...] = ()  # of a choice, the right one first; of an order, in that order
+    ordered: bool = False
 
 
 @dataclass
@@ -91,8 +96,10 @@ def read_told(html: str, name: str) -> Page:
         what = next((one for one in ("guess", "exercise") if one in each.classes), "")
         given = each.attributes if what else {}
         place = settles.get(given.get("id")) if what == "guess" else None
-        number = given.get("data-kind") == "number" and given.get("data-answer")
-        if not (number or place):
+        kind = given.get("data-kind")
+        number = kind == "number" and given.get("data-answer")
+        options = _options(html, each) if kind in {"choice", "order"} else ()
+        if not (number or place or options):
             continue
         if place and any(one.tag == "div" for one in place.all("measured")):
             continue  # measured as the page is made: nothing can tell it
@@ -100,14 +107,27 @@ def read_told(html: str, name: str) -> Page:
         title = next(each.all("theorem-title"), None)
         if title and (named := re.search(r"\((.*)\)", words(html, title))):
             names = [named[1]]
+        about = next(each.all("exercise-about"), None)
+        asked = words(html, each).removesuffix(words(html, about) if about else "")
         page.questions.append(Question(
-            given.get("id", ""), what, name, each.start, words(html, each),
+            given.get("id", ""), what, name, each.start,
+            asked.removeprefix(words(html, title) if title else "").strip(),
             float(number or "nan"), given.get("data-unit", ""),
             min(0.01, float(given.get("data-tolerance", 0.01))),
             frozenset(origins), frozenset(names), frozenset(figures),
             tuple(value for one in origins for _, value in page.cards.get(one, [])[:1]),
+            options, kind == "order",
         ))  # fmt: skip
     return page
+
+
+def _options(html: str, question: Element) -> tuple[str, ...]:
+    """Return the right option and the others, or all in the right order."""
+    lists = [each for each in question.below() if each.tag in {"ul", "ol"}]
+    texts = [words(html, each) for each in lists[-1].tagged("li")] if lists else []
+    places = [int(each) - 1 for each in question.attributes.get("data-answer", "").split()]
+    right = [texts[place] for place in places if place < len(texts)]
+    return (*right, *(each for each in texts if right and each not in right))
 
 
 def _settled(page: Page, place: Element) -> tuple[list[str], list[str], list[str]]:
@@ -143,12 +163,15 @@ class _Walk:
         self.pieces: list[str] = []
         self.opens: list[tuple[int, int, str]] = []
         self.start = 0
-        self.around = ""
+        self.around = self.row = self.caption = ""
+        self.block = 0
 
     def flush(self, kind: str, label: str) -> None:
         text = "".join(self.pieces)
         if text.strip():
-            self.told.append(Told(self.start, kind, text, self.around, label, tuple(self.opens)))
+            self.told.append(Told(
+                self.start, kind, text, self.around, label, tuple(self.opens), self.block, self.row
+            ))  # fmt: skip
         self.pieces, self.opens = [], []
 
     def element(self, place: Element, kind: str, label: str, *, blocks: bool = True) -> None:
@@ -187,7 +210,9 @@ class _Walk:
         # what stands in folded code or in a figure's data stays that
         own = found if found and kind not in {"folded code", "the data of a figure"} else kind
         name = each.attribute("id") or ""
-        label = name if _LABEL.match(name) else label
+        if _LABEL.match(name):
+            label, caption = name, next(each.tagged("figcaption"), None)
+            self.caption = words(self.html, caption) if caption else ""
         if each.tag == "table":
             self._table(each, own, label)
         elif each.tag == "pre" and own != "the text":
@@ -199,6 +224,7 @@ class _Walk:
     def _table(self, table: Element, kind: str, label: str) -> None:
         heads: list[str] = []
         caption = " ".join(words(self.html, each) for each in table.tagged("caption"))
+        caption = caption or (self.caption if label else "")
         for row in table.tagged("tr"):
             cells = [one for one in row.children if isinstance(one, Element)]
             texts = [words(self.html, each) for each in cells]
@@ -206,9 +232,10 @@ class _Walk:
             for at, cell in enumerate(cells):
                 head = heads[at] if at < len(heads) else ""
                 self.around = f"{head} {texts[0]} {caption}" if texts != heads else ""
+                self.block, self.row = table.start, texts[0]
                 self.element(cell, kind, label)
                 self.flush(kind, label)
-        self.around = ""
+        self.around, self.block, self.row = "", 0, ""
 
     def _lines(self, pre: Element, kind: str, label: str) -> None:
         walk = _Walk(self.html)
@@ -217,6 +244,6 @@ class _Walk:
         above = self.told[-1].text if self.told and "code" in self.told[-1].kind else ""
         heads = f"{lines[0]} {above}" if kind == "printed output" else ""
         self.told += [
-            Told(pre.start, kind, each, heads, label)
+            Told(pre.start, kind, each, heads, label, block=pre.start)
             for each in lines if each.strip()
         ]  # fmt: skip

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mlsim_book.caches import TextCache, cache_folder
+from mlsim_book.caches import TextCache, cache_folder, content_hash
 from mlsim_book.errors import Problems
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.read.ipynb import strip_ansi
@@ -29,9 +29,9 @@ from mlsim_book.read.qmd import MEASURED, Cell, Defaults, Markdown, form_of, is_
 from mlsim_book.read.yamlfile import BookPackage, book_package, web_address
 from mlsim_book.render.crossref import build_index, label_texts
 from mlsim_book.render.live_code import Code, live_sources
-from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
 from mlsim_book.render.shortcodes import expand_shortcodes
-from mlsim_book.render.to_html import render_pages
+from mlsim_book.render.to_html import filter_hash, render_pages
 from mlsim_book.run.inline import find_inline, substitute
 from mlsim_book.run.outputs import Figure, is_display, output_markdown, wanted_outputs
 from mlsim_book.run.page_cache import PageCache
@@ -431,15 +431,24 @@ def _write(
         "bibliography": [str(project.root / name) for name in project.bibliography],
         "csl": str(project.root / project.csl) if project.csl else None,
     }
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "settings.json"
-        path.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
-        written, _ = run_pandoc(
-            ["--from=markdown", f"--to={_WRITER}"],
-            text,
-            environment={"BOOK_NOTEBOOK": str(path)},
-            file=file,
-        )
+    given = json.dumps({k: v for k, v in settings.items() if v is not None})
+    files = [project.root / name for name in (*project.bibliography, project.csl) if name]
+    cited = [each.read_bytes() for each in files if each.is_file()]
+    version = ".".join(map(str, pandoc_version(find_pandoc())))
+    keep = TextCache(cache_folder() / "render")  # which the build prunes
+    key = content_hash(version, filter_hash(), given, text, *cited)
+    written = keep.load(key)
+    if written is None:
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "settings.json"
+            path.write_text(given)
+            written, _ = run_pandoc(
+                ["--from=markdown", f"--to={_WRITER}"],
+                text,
+                environment={"BOOK_NOTEBOOK": str(path)},
+                file=file,
+            )
+        keep.store(key, written)
     items: list[dict[str, Any]] = json.loads(written)
     return items
 

@@ -56,6 +56,7 @@ class Element:
     inner: int
     inner_end: int = -1
     children: list[Element | Text] = field(default_factory=list)
+    _attributes: dict[str, str] | None = field(default=None, repr=False)
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -64,8 +65,12 @@ class Element:
         >>> parse('<a href="x?a&amp;b">').children[0].attributes
         {'href': 'x?a&b'}
         """
-        found = reversed(_ATTRIBUTE.findall(self.source))
-        return {key.lower(): htmllib.unescape("".join(values)) for key, *values in found}
+        if self._attributes is None:
+            found = reversed(_ATTRIBUTE.findall(self.source))
+            self._attributes = {
+                key.lower(): htmllib.unescape("".join(values)) for key, *values in found
+            }
+        return self._attributes
 
     def attribute(self, name: str) -> str | None:
         """Return the value of an attribute, None without it."""
@@ -111,7 +116,7 @@ def parse(html: str) -> Element:
         if not tag:
             continue
         if token["end"]:  # it closes the innermost element of its tag, and what is open in that
-            while any(each.tag == tag for each in path[1:]):
+            while path[-1].tag == tag or any(each.tag == tag for each in path[1:]):
                 path[-1].inner_end = token.start()
                 if path.pop().tag == tag:
                     break
