@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import page_numbers
 import pytest
+import readme_picture
 
 from mlsim import cli
 from mlsim.records import KINDS
@@ -33,23 +35,29 @@ def test_sessions_print_what_they_show(name: str) -> None:
 def test_commands_exist_and_shell_examples_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The two commands stand on the first screen."""
+    """The two commands stand on the first screen; the manuals' commands are what there is."""
     first_screen = README.splitlines()[:25]
     assert {"make book", "make test"} <= {line.partition("  ")[0] for line in first_screen}
-    for command in re.findall(r"^mlsim-book (\w+)", README, flags=re.MULTILINE):
+    manual, guide = ((ROOT / name).read_text("utf-8") for name in ("builder.qmd", "package.qmd"))
+    for command in set(re.findall(r"^mlsim-book (\w+)", manual, flags=re.MULTILINE)):
         with pytest.raises(SystemExit) as stopped:
             book_cli.main([command, "--help"])
         assert stopped.value.code == 0
     capsys.readouterr()
-    commands = re.findall(r"^mlsim (.+)$", README, flags=re.MULTILINE)
-    assert len(commands) == 12
+    commands = re.findall(r"^mlsim (.+)$", README + guide, flags=re.MULTILINE)
+    assert len(commands) == 13
     monkeypatch.chdir(tmp_path)  # one writes a folder
     for command in commands:
-        assert cli.main(command.split()) == 0
+        assert cli.main(shlex.split(command)) == 0
         device = re.search(r"[AH][12]00", command)
         assert device
         said = capsys.readouterr().out
         assert (str(tmp_path) if "--out " in command else device[0]) in said
+
+
+def test_the_picture_of_the_readme_shows_the_predictions_of_today() -> None:
+    """`python tests/helpers/readme_picture.py` draws it anew."""
+    assert readme_picture.FILE.read_text("utf-8") == readme_picture.picture()
 
 
 def test_each_recipe_of_a_chapter_runs_as_it_stands(tmp_path: Path) -> None:
