@@ -282,6 +282,15 @@ def test_a_question_is_asked_by_keyboard_alone_and_stands_in_the_address(visit_m
     page.locator(".run-verdict", has_text="Yes, it fits").wait_for()
     assert 'weights="int4"' in page.locator(".run-code").inner_text()
     assert "--weights int4" in page.locator(".run-code").inner_text()
+    users = page.get_by_role("slider", name="Users at once")
+    for key, wanted in [
+        ("ArrowRight", "9"),
+        ("ArrowLeft", "8"),
+        ("Home", "1"),
+        ("ArrowRight", "2"),
+    ]:
+        users.press(key)
+        assert str(users.get_attribute("aria-valuetext")).split()[0] == wanted
 
 
 def test_an_address_asks_its_question(visit_moving: Any) -> None:

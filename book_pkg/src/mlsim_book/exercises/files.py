@@ -52,7 +52,8 @@ PARTS = ("guesses", "verdicts", "fields", "exercises", "opening", "calibration")
 _EXERCISES = re.compile(
     r'\sclass="(?:[^"]*\s)?(?:exercise checked|selfcheck|guess|calibration)[\s"]'
 )
-_SPARE = re.compile(r"^\s*(?://.*\n|/\*\*.*\*/\n)|^\s+", re.MULTILINE)  # remarks and indents
+# Remarks, on lines of their own or at the end of one, and indents.
+_SPARE = re.compile(r"^\s*(?://.*\n|/\*\*.*\*/\n)|(?<=[;{},)]) +// [^\n\"'`]*$|^\s+", re.MULTILINE)
 _CALIBRATION = re.compile(r'\sclass="(?:[^"]*\s)?calibration[\s"]')
 
 

@@ -59,22 +59,26 @@ function withUnit(handle, value) {
 // ------------------------------------------------------------- a handle and its slider
 const STEPS = 120; // of a slider whose places are not evenly apart
 
+/** Return the values of a slider whose places are not evenly apart, each another than the one before it. */
+function rungs(handle) {
+  if (handle.values || handle.scale !== "log") return handle.values;
+  if (handle.rungs?.at(-1) !== rounded(handle, handle.high)) {
+    const all = Array.from({ length: STEPS + 1 }, (_, place) =>
+      rounded(handle, handle.low * (handle.high / handle.low) ** (place / STEPS)),
+    );
+    handle.rungs = [...new Set(all)];
+  }
+  return handle.rungs;
+}
+
 /** Return the place of a value on the slider. */
 function placeOf(handle, value) {
-  if (handle.values) {
-    const apart = handle.values.map((each) => Math.abs(each - value));
-    return apart.indexOf(Math.min(...apart));
-  }
-  if (handle.scale !== "log") return value;
-  return Math.round((STEPS * Math.log(value / handle.low)) / Math.log(handle.high / handle.low));
+  const apart = rungs(handle)?.map((each) => Math.abs(each - value));
+  return apart ? apart.indexOf(Math.min(...apart)) : value;
 }
 
 /** Return the value at a place of the slider. */
-function valueAt(handle, place) {
-  if (handle.values) return handle.values[place];
-  if (handle.scale !== "log") return rounded(handle, place);
-  return rounded(handle, handle.low * (handle.high / handle.low) ** (place / STEPS));
-}
+const valueAt = (handle, place) => rungs(handle)?.[place] ?? rounded(handle, place);
 
 /** Return the nearest value that a handle may have. */
 function rounded(handle, value) {
@@ -89,8 +93,8 @@ function rounded(handle, value) {
 
 /** Return the slider's lowest and highest place and its step. */
 function placesOf(handle) {
-  if (handle.values) return [0, handle.values.length - 1, 1];
-  if (handle.scale === "log") return [0, STEPS, 1];
+  const all = rungs(handle);
+  if (all) return [0, all.length - 1, 1];
   return [handle.low, handle.high, handle.step ?? (handle.high - handle.low) / STEPS];
 }
 

@@ -198,7 +198,7 @@ export function mount(element, data) {
     const level = found.reserve + found.weight_memory + found.activation_memory + (own * found.cache_memory) / found.batch;
     const at = Math.max(TANK.rim - 22, y(level));
     set(guess.line, { y1: at, y2: at });
-    set(guess.text, { y: at - 4 });
+    set(guess.text, { y: found.memory_free < 0 ? at + 16 : at - 4 }); // what is too much stands above
     write(guess.text, `your guess: ${shown(own)}${level > data.capacity * 1.08 ? " ↑" : ""}`);
   }
 

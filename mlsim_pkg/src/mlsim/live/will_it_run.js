@@ -224,7 +224,7 @@ export function mount(element, data) {
       const mark = make("i", { class: "run-mark" });
       mark.style.left = `${(100 * found.usable_memory) / total}%`;
       at.bar.append(mark);
-      parts.push([-free, "Too much", "run-beyond"]);
+      parts.push([-free, "Too much: right of the line", "run-beyond"]);
     }
     at.legend.replaceChildren(...parts.map(([bytes, words, kind]) => make("div", { class: kind }, make("dt", {}, words), make("dd", {}, gib(bytes)))));
   }
