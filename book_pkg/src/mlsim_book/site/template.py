@@ -254,6 +254,9 @@ def _zip_name(notebook: str) -> str:
     return f"{posixpath.splitext(notebook)[0]}.zip"
 
 
+# What stands in a page's margin.
+_COLUMNS = re.compile(r'\sclass="(?:[^"]*\s)?(?:column-margin|margin-caption)[\s"]')
+_ASIDE = re.compile(r"<aside(?![^>]*\bfootnotes\b)")
 # A page whose tables sort, filter or compare; theme/tables.js does it.
 _TABLES = re.compile(r'\sclass="[^"]*\b(?:sortable|filterable|comparable)\b')
 
@@ -323,6 +326,7 @@ class Site:
             "toc_title": _escaped(options.get("toc-title")) or words["toc-title-document"],
             "words": words,
             "body": body,
+            "beside": _beside(body),
             "repo_url": _escaped(project.repo_url),
             "footer": self._footer(),
             "canonical": _escaped(url and f"{url.rstrip('/')}/{chapter.href}"),
@@ -477,6 +481,17 @@ def strip_p(html: str) -> str:
     """Take the paragraph off around a single line."""
     html = html.strip()
     return html[3:-4] if html.startswith("<p>") and html.count("<p>") == 1 else html
+
+
+def _beside(body: str) -> str:
+    """Return the classes of a page whose margin holds something: columns, or notes alone.
+
+    >>> _beside('<div class="page-full column-margin">'), _beside("<aside>"), _beside("<p>")
+    ('with-notes with-columns', 'with-notes', '')
+    """
+    if _COLUMNS.search(body):
+        return "with-notes with-columns"
+    return "with-notes" if _ASIDE.search(body) else ""
 
 
 def strip_tags(html: str) -> str:
