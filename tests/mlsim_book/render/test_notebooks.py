@@ -105,6 +105,7 @@ def test_write_check_and_drift(book: Path) -> None:
     (out / "old.ipynb").write_text("{}")
     assert check_notebooks(project, out, problems) == ["notebooks/old.ipynb", "notebooks/t/a.ipynb"]
     assert "belongs to no chapter" in problems.found[0].message
+    assert "2001" in problems.found[1].message.partition("the chapter gives")[0]
 
 
 def test_nbval_passes_on_a_copy_elsewhere_and_sees_what_differs(

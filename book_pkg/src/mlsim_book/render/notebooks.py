@@ -17,6 +17,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -145,11 +146,23 @@ def check_notebooks(
         if name not in wanted:
             problems.add(f"{label} belongs to no chapter: delete it", file=label)
         elif _read(path) != wanted[name]:
-            problems.add(f"{label} is out of date: run 'mlsim-book notebooks'")
+            apart = _first_difference(_read(path) or wanted[name], wanted[name])
+            problems.add(f"{label} is out of date{apart}: run 'mlsim-book notebooks'")
         else:
             continue
         stale.append(label)
     return stale
+
+
+def _first_difference(old: str, new: str) -> str:
+    """Say where a notebook stops saying what its chapter gives: it may be what a machine did."""
+    lines = enumerate(zip_longest(old.splitlines(), new.splitlines(), fillvalue=""), start=1)
+    for at, (before, now) in lines:
+        if before != now:
+            return (
+                f" (line {at} has {before.strip()[:90]!r}, the chapter gives {now.strip()[:90]!r})"
+            )
+    return ""
 
 
 def _read(path: Path) -> str | None:
