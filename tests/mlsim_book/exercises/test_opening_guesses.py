@@ -174,6 +174,7 @@ def test_what_a_page_can_get_wrong_is_refused_at_what_settles() -> None:
         (number, N.format("3 GB"), "its answer '3 GB' is no number in its unit, 'ms'\nShow it in"),
         (number, f'{N.format(3)}, <span class="measured">{N.format("4 GB")}</span>',
          "its answer '4 GB' is no number in its unit"),
+        (number.replace("ms", "%"), N.format(130), "its answer, 130 %, is no part of a whole"),
         ('data-kind="choice"><p>Which?</p>', "memory", "need a list of what there is to choose"),
         (f'data-kind="choice">{ITEMS}', "the disk", "of its 3 choices, what settles it names none"),
         (f'data-kind="choice">{ITEMS}', "arithmetic or memory", "names 'Memory', 'Arithmetic'"),

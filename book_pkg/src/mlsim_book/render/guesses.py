@@ -62,7 +62,13 @@ def _told(html: str, guess: Element, place: Element) -> dict[str, str]:
     measured = next((each for each in place.all("measured") if each.tag == "span"), None)
     spot = next(place.all("answer"), place)
     if kind == "number":
-        told = {"answer": f"{_number(html, spot, measured, unit):.12g}"}
+        answer = _number(html, spot, measured, unit)
+        if unit == "%" and not 0 <= answer <= 100:
+            raise _UnsettledError(
+                f"its answer, {answer:.4g} %, is no part of a whole",
+                'Ask for a factor: unit="times".',
+            )
+        told = {"answer": f"{answer:.12g}"}
     else:
         items = _items(html, guess)
         told = {"answer": _choices(_words(html, spot, measured), items, ordered=kind == "order")}

@@ -92,6 +92,7 @@ function startGuess(box) {
       const [value, share] = read.values ?? [];
       guess = value;
       message = read.message ?? (share && Math.abs(value) < 1 && !/%/.test(text) ? say("which", { share: digits(share), given: digits(value) }) : "");
+      if (!message && unit === "%" && !(value >= 0 && value <= 100)) message = "A part of a whole is at least 0 % and at most 100 %.";
     }
     field.mark(message);
     tell(feedback, "no answer", ...(message ? [make("p", {}, message)] : []));

@@ -1,4 +1,5 @@
-// Start the figures of a page that move, each over its still one; that one stays where it can't.
+// Start the figures of a page that move, each over its still one; that one stays where it can't, and while
+// the box has the class `live-closed`.
 "use strict";
 
 document.querySelectorAll(".live-figure").forEach((place) => {
@@ -7,11 +8,12 @@ document.querySelectorAll(".live-figure").forEach((place) => {
   const box = document.createElement("div");
   box.className = "live-box";
   place.append(box);
-  place.classList.add("live-mounted");
+  const stand = () => place.classList.toggle("live-opened", !box.classList.contains("live-closed"));
   try {
     entry.mount(box, JSON.parse(place.querySelector("script").textContent));
+    stand();
+    new MutationObserver(stand).observe(box, { attributeFilter: ["class"] });
   } catch (error) {
-    place.classList.remove("live-mounted");
     box.remove();
     console.error(error);
   }
