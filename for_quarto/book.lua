@@ -17,6 +17,18 @@ function RawInline(raw)
   return inlines
 end
 
+--- A drawing says itself what it shows: its alternative text, where the page gives it none.
+function Image(image)
+  if not image.src:match('%.svg$') or image.attributes['fig-alt'] then return nil end
+  local folder = pandoc.path.directory(quarto.doc.input_file)
+  local file = io.open(pandoc.path.join({ folder, image.src }))
+  if not file then return nil end
+  local told = file:read(20000):match('^<svg[^>]*>%s*<title>[^<]*</title>%s*<desc>([^<]+)</desc>')
+  file:close()
+  if told then image.attributes['fig-alt'] = as_text(told) end
+  return image
+end
+
 --- What our own pages make cards of would double the weight of a table here.
 function Span(span)
   if span.classes:includes('opens') then return span.content end

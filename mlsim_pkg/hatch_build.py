@@ -12,7 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OUTER = (
-    "cli", "display", "live", "plots", "profiling",
+    "cli", "display", "draw", "live", "plots", "profiling",
     # Of measured rows stay those that say what a device draws and costs.
     *(f"measured/{each}.py"
       for each in ("growth", "inference", "inside_machines", "lab", "surfaces", "training")),

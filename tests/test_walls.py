@@ -87,7 +87,7 @@ def test_no_import_runs_back_up(package: str) -> None:
 # What a browser loads is the core: all but readers of configurations and modules, measurements,
 # predictions scored by them, pictures and the command.
 OUTER = re.compile(
-    r"mlsim\.(workloads\.(huggingface|pytorch)|profiling|measured|plots|display|live|cli"
+    r"mlsim\.(workloads\.(huggingface|pytorch)|profiling|measured|plots|draw|display|live|cli"
     r"|engine\.(predict|accuracy|bands|calibrate))\b"
 )
 # Where the core opens a door to an outer room, when somebody asks for what is there.

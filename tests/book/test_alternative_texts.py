@@ -3,14 +3,15 @@
 Each sentence of it stands in `fixtures/texts/alternative_texts.txt`, with what must then hold of
 the data below the figure on its page, in the terms that are defined here; one that only says what
 is drawn, or what is not among these data, stands alone. So no text changes without its check, and
-no number without the text. Figures of what this machine measured are left out, and drawings that
-have no data.
+no number without the text. Figures of what this machine measured are left out, drawings that have
+no data, and those of `mlsim.draw`, which say themselves what they show.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -255,9 +256,11 @@ def figures(site: Path) -> Iterator[tuple[str, str, Data]]:
         for image in tree.css("main img.figure-img:not(.dark-content)"):
             source = image.attributes.get("src") or ""
             data = (page.parent / source).with_suffix(".csv")
-            if source not in timed and data.is_file():
-                name = page.relative_to(site).as_posix()
-                yield name, image.attributes.get("alt") or "", pd.read_csv(data)
+            alt = image.attributes.get("alt") or ""
+            if source in timed or not data.is_file():
+                continue
+            if f"<desc>{escape(alt)}</desc>" not in (page.parent / source).read_text("utf-8"):
+                yield page.relative_to(site).as_posix(), alt, pd.read_csv(data)
 
 
 TERMS = {**globals(), "Hardware": Hardware, "Models": Models}

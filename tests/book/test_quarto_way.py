@@ -16,7 +16,7 @@ from pathlib import Path
 import kept
 import pytest
 
-from mlsim import show, table
+from mlsim import draw, show, table
 from mlsim_book.check.quarto import compare_numbers, scan_page
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project
@@ -156,6 +156,15 @@ def test_notes_are_resolved_as_the_page_is() -> None:
     last = re.search(r"So \((NVIDIA 2022[ab]), (2022[ab])\)", said)
     assert first[1] == last[1]
     assert said.count(f"as printed ({last[1]}, 2; {last[2]})") == 2
+
+
+def test_a_drawing_gives_its_own_alternative_text(tmp_path: Path) -> None:
+    svg = draw.chip("A100").svg
+    (tmp_path / "a.svg").write_text(svg, "utf-8")
+    told = svg.partition("<desc>")[2].partition("</desc>")[0]
+    for attribute, wanted in (("", told), ("{fig-alt='mine'}", "mine")):
+        made = as_quarto("page.qmd", [f"![A chip](a.svg){attribute}"], root=tmp_path)
+        assert f'data-fig-alt="{wanted}"' in " ".join(made.split())
 
 
 def test_an_html_block_would_be_seen() -> None:

@@ -20,7 +20,7 @@ import mlsim
 PACKAGE = Path(mlsim.__path__[0])
 # Rooms and stones of the ground at the top level, and modules that one question loads: `values`
 # is a stone with six of them.
-MOST_NAMES, MOST_MODULES = 23, 42
+MOST_NAMES, MOST_MODULES = 24, 42
 MOST_PUBLIC = 30
 # How many modules a question to a door may load; `make sizes` prints how many it does.
 REACH = {"serve": 43, "load": 59, "train": 52, "gemm": 49, "footprint": 45}

@@ -8,7 +8,8 @@
 The package is built in floors, and a floor imports only from those below:
 
     doors            engine: one question in, one answer out; cli: the command `mlsim`
-    faces            display: numbers that open; plots: figures; live: what readers move
+    faces            display: numbers that open; plots: figures; draw: machines as drawings;
+                     live: what readers move
     shelves          measured: what others measured; profiling: own machine, profiles that were
                      read; zoo: data by dotted names, and its review
     layer 5          solvers: which equations answer which question

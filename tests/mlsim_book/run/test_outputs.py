@@ -55,6 +55,14 @@ def test_which_form_is_shown_and_what_is_dropped() -> None:
     assert wanted_outputs([line, axes, text, image], warning=True) == [text, image]
 
 
+def test_a_drawing_gives_its_own_alternative_text_unless_the_page_has_one() -> None:
+    svg = '<svg width="9pt"><title>A</title>\n<desc>A &amp; B: "1 &lt; 2".</desc><g/></svg>'
+    for pairs, told in (({}, r"A & B: \"1 < 2\"."), ({"fig-alt": "mine"}, "mine")):
+        made = output_markdown(result(svg=svg), Figure("f/x", pairs=pairs), {}, asis=False)
+        assert f'fig-alt="{told}"' in made
+    assert "fig-alt" not in shown(result(svg="<svg><g><desc>of a part</desc></g></svg>"))
+
+
 def test_text_html_and_asis() -> None:
     assert shown(stream("stdout", "a\n```\nb")) == "````\na\n```\nb\n````\n"
     assert shown(stream("stdout", "**b**\n"), asis=True) == "**b**\n"

@@ -27,6 +27,8 @@ _IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg"}
 _ORDER = ("application/javascript", "text/html", "text/markdown", *_IMAGES, "text/plain")
 _ECHO = re.compile(r"^[<(\[].*[>)\]]$")
 _ARTISTS = ("[<matplotlib", "<matplotlib", "<seaborn.", "<ggplot:")
+# What a drawing says of itself: its alternative text, where the page gives it none.
+_TOLD = re.compile(r"<svg\b[^>]*>\s*(?:<title>[^<]*</title>\s*)?<desc>([^<]+)</desc>")
 _SCOPED_STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)
 
 
@@ -156,7 +158,10 @@ def _image(mime: str, data: str, figure: Figure, files: dict[str, bytes]) -> str
     files[path] = data.encode() if mime == "image/svg+xml" else base64.b64decode(data)
     if figure.themed and mime == "image/svg+xml":
         files[f"{figure.path}{DARK}"] = dark(data).encode()
-    given = attributes(label=figure.label, pairs=figure.pairs)
+    pairs = dict(figure.pairs)
+    if not pairs.get("fig-alt") and (told := _TOLD.search(data[:20000])):
+        pairs["fig-alt"] = html.unescape(told[1])
+    given = attributes(label=figure.label, pairs=pairs)
     image = f"![{figure.caption or ''}]({path}){given if given != '{}' else ''}"
     return f"[{image}]({figure.link})\n" if figure.link else f"{image}\n"
 

@@ -1,0 +1,33 @@
+"""Machines as drawings: SVG made by code, every number in it from the package.
+
+    from mlsim import draw
+
+    draw.chip("A100")
+
+A drawing shows itself on a page or in a notebook, says in words what it shows, and carries the
+numbers that are written in it with their sources. A name is imported when it is used.
+"""
+
+# ruff: noqa: F401 - what is imported here is what the room offers
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlsim.errors import importing
+
+if TYPE_CHECKING:
+    from mlsim.draw.canvas import Canvas, Drawing
+    from mlsim.draw.chips import chip
+    from mlsim.draw.timelines import launches
+
+# Public names by module, which is imported when one of them is first used.
+_MODULES = {
+    "canvas": "Canvas Drawing",
+    "chips": "chip",
+    "timelines": "launches",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = tuple(_HOMES)
+
+__getattr__ = importing(__name__, _HOMES)

@@ -1,0 +1,124 @@
+"""What happens in time: who works, and who waits."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from mlsim.draw.canvas import ACCENT, BLUE, DEEP, HEAD, QUIET, WIDTH, Canvas, Drawing, width_of
+from mlsim.engine import Engine
+
+if TYPE_CHECKING:
+    from mlsim.hardware import Device
+    from mlsim.workloads import Model
+
+_LANE = 46.0  # where lanes begin
+_TALL = 18.0  # how tall a lane is
+
+
+def launches(
+    model: Model | str, hardware: Device | str, *, batch_size: int = 1, precision: str = "fp16"
+) -> Drawing:
+    """Draw who works and who waits while a network runs once: kernel by kernel, and as a graph.
+
+    Both run for the time that the graph takes. Lengths are the calibrated estimates, of a kernel
+    the mean of all. Run kernel by kernel, the GPU waits for the host after each; in a graph, the
+    host launches once, and each kernel only begins with a start of its own.
+
+    Parameters
+    ----------
+    model, hardware, batch_size, precision
+        The network and its inputs, on one device.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.solve`.
+
+    >>> print(launches("ResNet50", "A100").alt.split(". ")[0])
+    ResNet-50 v1.5 runs on NVIDIA A100 SXM 80 GB twice
+    """
+    eager, graph = (
+        Engine.solve(
+            model, hardware, batch_size=batch_size, precision=precision,
+            estimate="calibrated", software=software,
+        )
+        for software in ("eager", "engine")
+    )  # fmt: skip
+    steps = {each["quantity"]: each["value"] for each in eager.explain().to_dict()["steps"]}
+    count, every = round(steps["launch_count"]), float(eager.value("host_launch_time"))
+    kernels = sum(each["repeats"] for each in graph.explain().to_dict()["operators"])
+    window, whole = float(graph.value("latency")), float(eager.value("latency"))
+    sheet = Canvas(f"{graph.model.name} on {graph.hardware.name}: kernel by kernel, and as a graph")
+    time = _Time(sheet, window)
+    busy = steps["operators_time"] / whole
+    long = steps["operators_time"] / count
+    start = long * eager.causes["starts"] / (1 - eager.causes["host"])
+
+    part = "kernel by kernel"
+    took = sheet.fact(part, "time of the network", eager.latency)
+    made = sheet.fact(part, "launches", f"{count:,}", "one for each kernel")
+    of_host = sheet.fact(part, "time of a launch", eager.by_name("host_launch_time"))
+    share = sheet.fact(part, "part in which the GPU works", f"{100 * busy:.0f} %",
+                       "time of all kernels over that of the network")  # fmt: skip
+    _heads(sheet, 8, "Kernel by kernel", took)
+    after = width_of("Kernel by kernel ", size=HEAD, bold=True)
+    sheet.text(after, 8, f"the first {graph.latency.text}", color=QUIET)
+    _lanes(sheet, 26)
+    free = 0.0
+    for at in range(math.ceil(window / every)):
+        time.span(26, at * every, (at + 1) * every, DEEP, gap=1)
+        free = max((at + 1) * every, free)
+        time.span(50, free, free + start, BLUE)
+        time.span(50, free + start, free + long, ACCENT)
+        free += long
+    sheet.text(_LANE, 82, f"{made} launches of {of_host}; the GPU is busy {share}", color=QUIET)
+
+    part = "as a graph"
+    need = sheet.fact(part, "time of the network", graph.latency)
+    run = sheet.fact(part, "kernels", f"{kernels:,}", "operators of the network, as fused")
+    starts = sheet.fact(part, "part that starts of kernels take",
+                        f"{100 * graph.causes['starts']:.0f} %", "causes of the time")  # fmt: skip
+    _heads(sheet, 112, "As a graph", need)
+    _lanes(sheet, 130)
+    sheet.rect(_LANE, 130, 4, _TALL, fill=DEEP, radius=1)
+    sheet.text(_LANE + 10, 130 + _TALL / 2, "one launch", color=QUIET)
+    one = window / kernels
+    for at in range(kernels):
+        middle = (at + graph.causes["starts"]) * one
+        time.span(154, at * one, middle, BLUE)
+        time.span(154, middle, (at + 1) * one, ACCENT)
+    sheet.text(_LANE, 186, f"{run} fused kernels; their starts take {starts}", color=QUIET)
+    return sheet.finish(
+        f"{graph.model.name} runs on {graph.hardware.name} twice. Kernel by kernel, the host makes "
+        f"{made} launches of {of_host} one after the other; the GPU is busy {share} of {took}. As "
+        f"a graph, one launch runs {run} fused kernels without a gap in {need}, of which their "
+        f"starts take {starts}. In that time the host alone makes {window / every:.0f} launches.",
+        height=194,
+    )
+
+
+class _Time:
+    """A lane's time, from the left to the right edge of the sheet."""
+
+    def __init__(self, sheet: Canvas, window: float) -> None:
+        self.sheet, self.window = sheet, window
+
+    def span(self, y: float, begin: float, end: float, fill: str, *, gap: float = 0.0) -> None:
+        """Draw what takes a time, as far as it lies within the window."""
+        scale, end = (WIDTH - _LANE) / self.window, min(end, self.window)
+        if begin < end:
+            wide = max(scale * (end - begin) - gap, 0.5)
+            self.sheet.rect(_LANE + scale * begin, y, wide, _TALL, fill=fill, radius=0)
+
+
+def _heads(sheet: Canvas, y: float, name: str, time: str) -> None:
+    sheet.text(0, y, name, bold=True, size=HEAD)
+    sheet.text(WIDTH, y, time, "end", bold=True, size=HEAD, color=ACCENT)
+
+
+def _lanes(sheet: Canvas, y: float) -> None:
+    """Name the two lanes of which the upper begins at a height, and rule the lower."""
+    sheet.text(0, y + _TALL / 2, "Host")
+    sheet.text(0, y + 24 + _TALL / 2, "GPU")
+    sheet.line((_LANE, y + 24 + _TALL), (WIDTH, y + 24 + _TALL))
