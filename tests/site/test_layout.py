@@ -161,3 +161,43 @@ def test_the_line_that_installs_a_package_is_copied_fits_and_is_read_out(
         page.evaluate(axe_script())
         found = page.evaluate("axe.run('.notebook-links')")["violations"]
         assert [each["id"] for each in found] == []
+
+
+@pytest.fixture(scope="module")
+def long_url(
+    tmp_path_factory: pytest.TempPathFactory, serve_folder: Callable[[Path], Iterator[str]]
+) -> Iterator[str]:
+    """The address of a book with a part of twelve pages, and a table of sixty rows."""
+    root = tmp_path_factory.mktemp("long")
+    names = [f"p{number}" for number in range(12)]
+    part = "".join(f"        - {each}.qmd\n" for each in names)
+    head = "project: {type: book}\nbook:\n  title: Long\n  chapters:\n    - index.qmd\n"
+    (root / "_quarto.yml").write_text(f"{head}    - part: Many\n      chapters:\n{part}", "utf-8")
+    for each in names:
+        (root / f"{each}.qmd").write_text(f"# Page {each}\n", "utf-8")
+    rows = "".join(f"| {number} | {number**2} |\n" for number in range(60))
+    (root / "index.qmd").write_text(f"# Long\n\n| n | square |\n|---|---|\n{rows}", "utf-8")
+    yield from serve_folder(build(root, progress=str))
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_long_part_folds_by_key_and_the_head_of_a_long_table_stays(
+    visit: Any, long_url: str, scripts: bool
+) -> None:
+    page = visit(f"{long_url}/index.html", LAPTOP, java_script_enabled=scripts)
+    link = page.locator("#quarto-sidebar").get_by_text("Page p7")
+    assert not link.is_visible()
+    page.locator("#quarto-sidebar summary").focus()
+    page.keyboard.press("Enter")
+    assert link.is_visible()
+    box, head = page.locator(".table-scroll"), page.locator("thead th").last
+    page.locator("tbody tr").last.scroll_into_view_if_needed()
+    assert 0 <= head.evaluate(BOX)[1] - box.evaluate(BOX)[1] < 2
+    if scripts:
+        assert box.get_attribute("aria-label") == "Table, scrolls"
+    page.emulate_media(media="print")
+    assert box.evaluate("each => each.scrollHeight - each.clientHeight") == 0
+    page.emulate_media(media="screen")
+    link.click()
+    page.wait_for_url("**/p7.html")
+    assert page.locator("#quarto-sidebar .active").is_visible()

@@ -10,7 +10,7 @@ from mlsim_book.model import Chapter, ExecutedPage
 from mlsim_book.read.lines import Reporter
 from mlsim_book.render import to_html
 from mlsim_book.render.assets import Assets, load_assets
-from mlsim_book.render.postprocess import Links, _tables, finish_html, rewrite
+from mlsim_book.render.postprocess import Links, _printed, _tables, finish_html, rewrite
 
 PAGE = ExecutedPage(Chapter("sub/b.qmd", "sub/b.html", "B", 2), "", {}, {}, "")
 
@@ -95,3 +95,12 @@ def test_formulas_are_typeset_once_and_placed(with_assets: Path, tmp_path: Path)
     assert placed == '<p><span class="math inline"><b>A</b></span></p>'
     failed = to_html.place_formulas(html, {formula: to_html.Typeset("", "no")})
     assert 'class="math inline math-error">a<' in failed
+
+
+def test_what_was_printed_wraps_unless_it_stands_in_columns() -> None:
+    def shown(text: str) -> str:
+        box = '<div class="cell-output cell-output-stdout">\n<pre><code>'
+        return _printed(f"{box}{text}</code></pre>\n</div>")
+
+    assert all('<pre class="code-overflow-wrap">' in shown(each) for each in ("a b", "Key:   1"))
+    assert "<pre><code>" in shown("Batch  Time\n    1     2")

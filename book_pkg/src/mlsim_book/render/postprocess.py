@@ -289,6 +289,12 @@ _CAPTION_SPACE = re.compile(r"\s*\n\s*(?=</figcaption>)|(?<=: )\n|(?<=<figcaptio
 _CELL_CODE = re.compile(
     r'<div class="sourceCode"([^>]*)><pre class="([^"]*?) ?\bcell-code\b([^"]*)"'
 )
+_PRINTED = re.compile(
+    r'(<div class="cell-output cell-output-(?:stdout|display)">\s*<pre)(><code>.*?</code>)',
+    re.DOTALL,
+)
+_COLUMNS = re.compile(r"[^\s:] {2,}\S")  # "Key:   value" is none
+_LONG = 24  # rows, with the head: more than a window shows
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _EMPTY_HEADING = re.compile(r"<th\b(\s[^<>]*)?>(?:\s|&nbsp;)*</th>")
 
@@ -305,7 +311,7 @@ class Links:
 
 def finish_html(html: str, page: ExecutedPage, links: Links, reporter: Reporter) -> str:
     """Rewrite links, make images load late, and trim what pandoc leaves over."""
-    html = _tables(place_tables(html, page.chapter.href, links.made))
+    html = _printed(_tables(place_tables(html, page.chapter.href, links.made)))
     html = _CELL_CODE.sub(r'<div class="sourceCode cell-code"\1><pre class="\2\3"', html)
     html = _CAPTION_SPACE.sub("", html)
     html = _ANNOTATED.sub(_annotate, _CODE_LINK.sub(r'<span id="\1">', html))
@@ -378,11 +384,22 @@ def _tables(html: str) -> str:
     def boxed(match: re.Match[str]) -> str:
         # a heading without words heads nothing: it is a plain cell
         table = _EMPTY_HEADING.sub(r"<td\1></td>", match[0])
-        return f'<div class="table-scroll">{table}</div>'
+        long = " long" * (table.count("<tr") > _LONG)
+        return f'<div class="table-scroll{long}">{table}</div>'
 
     frame = r'<table class="dataframe\1 caption-top table table-sm table-striped small">'
     html = _FRAME.sub(frame, _FRAME_STYLE.sub("", html))
     return _TABLE.sub(boxed, _FRAME_HEAD.sub('<tr class="header">', html))
+
+
+def _printed(html: str) -> str:
+    """Let the lines of what was printed wrap, unless some of it stands in columns."""
+
+    def wrapped(match: re.Match[str]) -> str:
+        start, text = match.groups()
+        return match[0] if _COLUMNS.search(text) else f'{start} class="code-overflow-wrap"{text}'
+
+    return _PRINTED.sub(wrapped, html)
 
 
 def rewrite(url: str, page: ExecutedPage, links: Links, reporter: Reporter, tag: str = "a") -> str:

@@ -318,6 +318,7 @@ class Site:
             "early_script": _early_script(),
             "policy": self.policy,
             "book_title": self.titles.written(project.title),
+            "book_text": htmllib.escape(self.titles.text),
             "sidebar": sidebar(project, chapter, self.titles),
             "breadcrumb": breadcrumb(project, chapter, self.titles),
             "prev": before,

@@ -196,6 +196,7 @@ def _rendered(texts: Sequence[str]) -> list[str]:
 
 
 _UNKNOWN = Titles()
+_MOST = 10  # pages of a part that are listed without being asked for
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,16 @@ class Entry:
     href: str | None = None  # relative to the page it is shown on
     active: bool = False
     items: tuple[Entry, ...] = ()
+
+    @property
+    def folded(self) -> bool:
+        """Whether it is a part so long that its pages fold away.
+
+        >>> pages = (Entry("A"),) * 11
+        >>> Entry("P", items=pages).folded, Entry("P", items=pages[1:]).folded
+        (True, False)
+        """
+        return len(self.items) > _MOST and self.href is None
 
 
 @dataclass

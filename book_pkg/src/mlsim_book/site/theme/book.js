@@ -202,12 +202,13 @@ const SCROLLS = { ".figure-scroll": "Figure", ".cell-output pre": "Output", pre:
 /** A box that scrolls has to be reachable by keyboard and have a name; one that doesn't must not be. */
 function markScrollBoxes(from) {
   const boxes = all("pre, .table-scroll, .figure-scroll, .katex-display, .cell-output-display", from);
-  const scrolling = boxes.map((box) => box.scrollWidth > box.clientWidth + 1); // before any change
+  const down = (box) => box.matches(".long") && box.scrollHeight > box.clientHeight + 1;
+  const scrolling = boxes.map((box) => (down(box) ? "" : box.scrollWidth > box.clientWidth + 1 ? " sideways" : null)); // before any change
   boxes.forEach((box, index) => {
     const name = Object.keys(SCROLLS).find((selector) => box.matches(selector));
-    const marks = { tabindex: "0", role: "group", "aria-label": `${SCROLLS[name] ?? "Output"}, scrolls sideways` };
+    const marks = { tabindex: "0", role: "group", "aria-label": `${SCROLLS[name] ?? "Output"}, scrolls${scrolling[index]}` };
     for (const [key, value] of Object.entries(marks)) {
-      if (scrolling[index]) box.setAttribute(key, value);
+      if (scrolling[index] !== null) box.setAttribute(key, value);
       else box.removeAttribute(key);
     }
   });
