@@ -9,11 +9,13 @@ import pytest
 from mlsim_course import bank
 from mlsim_exercises.evaluation import Evaluation, evaluate, same_answer, variants
 from mlsim_exercises.markdown import plain_text, three_digits
-from mlsim_exercises.verdicts import judge
+from mlsim_exercises.verdicts import asked_for, judge
 from mlsim_grading.assignment import make_assignment
 
 NAMES = sorted(bank.exercises)
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+TOOLS = re.compile(r"`\w*\.\w|calibrated")
+LIMITED = re.compile(r"at (?:most|least)\b|largest|in whole ")
 TOPICS = re.compile(r"[a-z][a-z -]+")
 
 
@@ -80,10 +82,32 @@ def test_each_question_is_complete() -> None:
             ("@" not in exercise.prompt, "a student's notebook has no chapter to refer to"),
             (not is_number or exercise.tolerance <= 0.05, "accept 5 % at most: `tolerance = 0.05`"),
             (why, "mark in its solution why it is so: [...]{.why}"),
+            (
+                not is_number or exercise.guess or "guess" not in exercise.prompt.lower(),
+                "its prompt asks for a guess: say as `guess` why intuition errs",
+            ),
+            (
+                not exercise.paper or not TOOLS.search(exercise.prompt),
+                "paper and pencil ask no solver",
+            ),
         ):
             if not is_well:
                 faults.append(f"{exercise.file}:{exercise.line}: {advice}")
     assert faults == []
+
+
+def test_a_third_of_the_exercises_ask_for_a_guess() -> None:
+    asked = sum(bool(each.guess) for each in bank.exercises.values())
+    assert 0.28 < asked / len(NAMES) < 0.38
+
+
+def test_the_largest_that_fits_is_one_whole_number(versions: list[Evaluation]) -> None:
+    """Where the most or the fewest are asked for, one more or one less is not right."""
+    for each in versions:
+        exercise = each.exercise
+        counts = asked_for(exercise.unit).startswith("a number of")
+        if counts and exercise.kind == "number" and LIMITED.search(exercise.prompt):
+            assert judge(each, each.answer + 1).score == judge(each, each.answer - 1).score == 0
 
 
 def test_an_assignment_of_everything() -> None:

@@ -63,7 +63,7 @@ def test_a_quantity() -> None:
 def test_a_count_that_is_missed_by_one_is_nearly_right() -> None:
     """Of 40 for 41, nobody says that the order of magnitude is right."""
     count = number("41", unit="GPUs", tolerance=0.005)
-    for given, words in {40: "Nearly: a little too low", 30: "less than a factor of two"}.items():
+    for given, words in {40: "Too low by 2 %.", 30: "less than a factor of two"}.items():
         message = judge(count, given).message
         assert words in message
         assert "order of magnitude" not in message
@@ -88,11 +88,11 @@ def test_a_share_where_per_cent_is_asked() -> None:
 
 
 def test_whoever_is_right_is_told_why() -> None:
-    solution = "{answer:g} s. [Each *litre* takes [its own]{{.given}}\nenergy.]{{.why}} And more."
+    solution = "{answer:g} s. [Each *liter* takes [its own]{{.given}}\nenergy.]{{.why}} And more."
     task = number("42", unit="", solution=solution)
-    assert task.why == "Each *litre* takes [its own]{.given} energy."
+    assert task.why == "Each *liter* takes [its own]{.given} energy."
     assert judge(task, 42).message == f"Right. {task.why}"
-    assert judge(task, 41).message == "Nearly: a little too low. What did you round, or leave out?"
+    assert judge(task, 41).message == "Too low by 2 %. What did you round, or leave out?"
 
 
 def test_an_answer_of_zero_and_a_text() -> None:
@@ -169,7 +169,7 @@ def test_each_slip_of_a_unit_is_named_both_ways() -> None:
     task = number("1373 / 7", unit="J", tolerance=1e-4, wrong=())
     for factor, words in {
         24: "24, as between hours and days", 60: "60, as between seconds and minutes",
-        100: "100, as between a share and per cent", 1000: "1,000", 1024: "1,024",
+        100: "100, as between a share and percent", 1000: "1,000", 1024: "1,024",
         3600: "3,600, as between seconds and hours", 10**6: "1,000,000", 10**9: "1,000,000,000",
         10**12: "1,000,000,000,000",
     }.items():  # fmt: skip

@@ -26,11 +26,11 @@ def test_a_guess_comes_first_then_the_answer_all_by_keyboard(visit_exercises: An
     assert not place.get_by_label("Your guess").is_visible()
     keys.type("335")
     keys.press("Enter")
-    assert said(place) == "That is for one litre."
+    assert said(place) == "That is for one liter."
     keys.press("Control+a")
     keys.type("6.7e2")
     keys.press("Enter")
-    assert said(place).startswith("Right. Each litre takes as much energy as the first.")
+    assert said(place).startswith("Right. Each liter takes as much energy as the first.")
     assert "The answer is 670 s. Your guess was 2.2 times too low." in said(place)
     assert not solution.is_visible()
     for _ in range(4):  # Check, All your guesses, Hint 1 of 2, Show the solution
@@ -71,9 +71,9 @@ def test_after_right_nothing_older_stands(visit_exercises: Any) -> None:
     press(place, "Show the solution")
     assert [*filter(None, said(place).split("\n"))] == right
     give(page, "double", "670")
-    assert give(page, "double", "335") == "That is for one litre."
+    assert give(page, "double", "335") == "That is for one liter."
     page.reload()
-    assert said(task(page, "double")) == "That is for one litre."
+    assert said(task(page, "double")) == "That is for one liter."
 
 
 def test_a_guess_that_is_no_number_or_says_no_unit_is_not_kept(visit_exercises: Any) -> None:

@@ -8,21 +8,23 @@
     points = 1
     topic = "boiling"              # what a reader may be good or bad at guessing
     better = "lower"               # which way is good: "lower", "higher", or left out
-    prompt = "How long does it take to boil {litres} l?"
+    guess = "heat is underrated"   # ask for a guess first: why intuition errs, for authors
+    prompt = "How long do 2,000 W take to boil {liters} l, of 334,880 J each?"
     setup = "power = 2000"         # Python, run before the expressions below
-    answer = "litres * 334880 / power"  # a Python expression
+    answer = "liters * 334880 / power"  # a Python expression
+    paper = "{liters} * 334880 / 2000"  # the same from the prompt's numbers: it is marked as such
     unit = "s"
     unit_credit = 0.5              # share of the points for the right digits in another unit
     tolerance = 0.02               # relative
     hints = ["Energy over power."]
-    solution = "{answer:.0f} s. [Each litre takes its own energy.]{{.why}}"
+    solution = "{answer:.0f} s. [Each liter takes its own energy.]{{.why}}"
 
     [exercise.given]               # names for all of it: the first value is the book's,
-    litres = [2, 3, 5]             # the others make variants for assignments
+    liters = [2, 3, 5]             # the others make variants for assignments
 
     [[exercise.wrong]]             # an answer that a known mistake leads to
     answer = "334880 / power"
-    because = "That is for one litre, not for {litres}."
+    because = "That is for one liter, not for {liters}."
     credit = 0.5                   # share of the points that it earns, if any
 
     [[exercise]]
@@ -51,8 +53,9 @@ self-check are plain Markdown. `choices` are the options of a "choice", or the t
 an "order"; the answer is then one of them, or a list of all of them. A "text" has a rubric in
 place of an answer, in plain Markdown; students and instructors see it. A `unit` is what stands
 after the number; "times" asks for a factor, and the plural of a word, such as "users", for a
-number of them. Answers may have another unit of the same kind. Standard library only: chapters
-import it in their own kernel.
+number of them. Answers may have another unit of the same kind. With `paper`, readers are told that
+paper and pencil will do: it must lead to the answer, and no number may stand in it that the prompt
+doesn't give. Standard library only: chapters import it in their own kernel.
 
 What can be wrong with an exercise, and where in its file.
 
@@ -352,6 +355,8 @@ class Exercise:
     level: str = "recall"
     topic: str = ""
     better: str = ""
+    guess: str = ""
+    paper: str = ""
     unit_credit: float = 0.0
     rubric: tuple[Criterion, ...] = ()
     given: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -377,14 +382,14 @@ _EXERCISE: Kinds = {
     "id": str, "title": str, "kind": str, "prompt": str, "answer": str, "solution": str,
     "setup": str, "unit": str, "tolerance": _NUMBER, "choices": list, "hints": list,
     "wrong": list, "points": int, "level": str, "topic": str, "better": str, "given": dict,
-    "unit_credit": _NUMBER, "rubric": list,
+    "unit_credit": _NUMBER, "rubric": list, "guess": str, "paper": str,
 }  # fmt: skip
 _WRONG: Kinds = {"answer": str, "because": str, "credit": _NUMBER}
 _RUBRIC: Kinds = {"name": str, "points": int, "full": str, "half": str}
 _SELFCHECK: Kinds = {"id": str, "question": str, "choices": list, "answer": str, "because": str}
 _NEEDED = ("id", "title", "kind", "prompt", "solution")
 # What a question that a person marks has nothing to do with.
-_COMPUTED = ("answer", "unit", "unit_credit", "tolerance", "choices", "wrong")
+_COMPUTED = ("answer", "unit", "unit_credit", "tolerance", "choices", "wrong", "guess", "paper")
 
 
 def load(path: str | Path) -> tuple[Exercise, ...]:
@@ -487,7 +492,7 @@ def _given(values: Mapping[str, Any], table: Table) -> dict[str, tuple[Any, ...]
     inner = table.inner("given")
     for name, choices in values.items():
         if not name.isidentifier() or keyword.iskeyword(name) or name == "answer":
-            hint = "Use a name as in Python, other than answer: litres = [2, 3]."
+            hint = "Use a name as in Python, other than answer: liters = [2, 3]."
             raise inner.error(f"'{name}' can't be a name of [exercise.given]", key=name, hint=hint)
         if not isinstance(choices, list) or not choices:
             raise inner.error(
@@ -524,6 +529,9 @@ def _check_meaning(exercise: Exercise, table: Table) -> None:
         raise table.error(said, key="id")
     if exercise.kind != "number" and exercise.unit_credit:
         raise table.error("only a number has a unit", key="unit_credit")
+    for key in ("guess", "paper"):
+        if exercise.kind != "number" and getattr(exercise, key):
+            raise table.error(f"only a number has a '{key}'", key=key)
     if (exercise.kind in {"number", "text"}) == bool(exercise.choices):
         rule = "needs choices" if not exercise.choices else "has no choices"
         raise table.error(f"an exercise of kind '{exercise.kind}' {rule}", key="choices")

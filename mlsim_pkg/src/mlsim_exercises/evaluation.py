@@ -18,6 +18,10 @@ from typing import Any
 
 from mlsim_exercises.data import Exercise, ExerciseError
 
+# What stands in a calculation by hand: numbers, and what is known without being told.
+_WRITTEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e\d+)?")
+_KNOWN = {*map(float, range(13)), 24, 60, 100, 365.25, 1000, 1024, 3600, 86400, 1e6, 1e9, 1e12}
+_ON_PAPER = {"ceil": math.ceil, "log2": math.log2, "sqrt": math.sqrt}
 # The sentence of a solution that says why it is so: [...]{.why}, maybe with spans in it.
 _WHY = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\{\.why\}")
 EARNS = "This earns {share} % of the points."
@@ -86,6 +90,8 @@ def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Eval
     answer = "" if by_hand else _value(exercise, exercise.answer, names, "answer")
     wrong = _wrong_answers(exercise, names, answer)
     shown = {**names, "answer": answer}
+    prompt = _filled(exercise, exercise.prompt, names, "prompt")
+    _check_paper(exercise, _filled(exercise, exercise.paper, names, "paper"), prompt, answer)
     return Evaluation(
         exercise,
         answer,
@@ -96,7 +102,7 @@ def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Eval
             ).strip()
             for each in exercise.wrong
         ),
-        _filled(exercise, exercise.prompt, names, "prompt"),
+        prompt,
         tuple(_filled(exercise, each, names, "hint") for each in exercise.hints),
         _filled(exercise, exercise.solution, shown, "solution"),
         values,
@@ -189,6 +195,24 @@ def _wrong_answers(exercise: Exercise, names: dict[str, Any], answer: Any) -> tu
                 )
         wrong.append(value)
     return tuple(wrong)
+
+
+def _check_paper(exercise: Exercise, code: str, prompt: str, answer: Any) -> None:
+    """See that what is done on paper leads to the answer, and needs what the prompt says alone."""
+    if not code:
+        return
+    told = {float(each.replace(",", "")) for each in _WRITTEN.findall(prompt)} | _KNOWN
+    untold = [each for each in _WRITTEN.findall(code) if float(each) not in told]
+    value = _value(exercise, code, dict(_ON_PAPER), "paper")
+    if untold or not same_answer(exercise, value, answer):
+        raise ExerciseError(
+            f"on paper '{exercise.id}' needs {', '.join(untold)}, which its prompt doesn't say"
+            if untold
+            else f"on paper '{exercise.id}' gives {value:g}, where the answer is {answer:g}",
+            file=exercise.file,
+            line=exercise.line,
+            hint="Mend `paper`, say the number in the prompt, or leave `paper` out.",
+        )
 
 
 def _value(

@@ -122,18 +122,21 @@ def selfcheck_markdown(check: SelfCheck) -> str:
 
 
 def asking(exercise: Exercise) -> str:
-    """Say how a number is to be answered, and how exactly.
+    """Say how a number is to be answered, how exactly, and whether paper and pencil will do.
 
     >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="times", tolerance=0.05))
     'Answer as a factor, within 5 % of the value'
     >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="users", tolerance=0.001))
     'Answer as a whole number of users'
+    >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="ms", paper="1 + 1"))
+    'Paper and pencil · Answer in ms, within 2 % of the value'
     """
     asked = asked_for(exercise.unit)
+    start = "Paper and pencil · Answer" if exercise.paper else "Answer"
     if asked.startswith("a number of") and exercise.tolerance <= _EXACT:
-        return f"Answer as a whole number of {exercise.unit}"
+        return f"{start} as a whole number of {exercise.unit}"
     asked = asked if asked.startswith("in ") else f"as {asked}"
-    return f"Answer {asked}, within {exercise.tolerance * 100:g} % of the value"
+    return f"{start} {asked}, within {exercise.tolerance * 100:g} % of the value"
 
 
 def three_digits(value: float) -> str:
@@ -185,6 +188,7 @@ def _data(evaluation: Evaluation) -> dict[str, str]:
     if exercise.unit_credit:
         data["unit-credit"] = repr(float(exercise.unit_credit))
     data |= {"topic": exercise.topic, "better": exercise.better}
+    data |= {"guess": "first"} if exercise.guess else {}
     return {name: value for name, value in data.items() if value}
 
 

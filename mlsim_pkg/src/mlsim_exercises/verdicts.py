@@ -2,7 +2,7 @@
 
 An answer is judged against the computed one, then against each known wrong path, then
 for a slip of the unit, then for its order of magnitude. Units that measure the same are taken.
-Where per cent is asked, a number without a unit may be a share, too: 0.4 is right for 40 %, and
+Where percent is asked, a number without a unit may be a share, too: 0.4 is right for 40 %, and
 so is 0.4 for 0.4 %, but "0.4 %" is 0.4 % and nothing else. `verdicts.js` of `mlsim_book`
 judges the same way in a reader's browser: it gets the factors and the words from `rules`, and a
 test sees that the two agree. Standard library only.
@@ -268,7 +268,7 @@ def _value(*parts: str | None) -> float:
 
 
 def _readings(value: float, unit: str) -> list[float]:
-    """Return what a number without a unit may mean: where per cent is asked, a share, too."""
+    """Return what a number without a unit may mean: where percent is asked, a share, too."""
     return [value, 100 * value] if unit == "%" else [value]
 
 
@@ -343,7 +343,9 @@ def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
     if 0.1 < ratio < 10:
         near = abs(ratio - 1) <= max(_NEAR[0] * exercise.tolerance, _NEAR[1])
         far = "twice" if 0.5 < ratio < 2 else "magnitude"
-        return Verdict("order of magnitude", _SAYINGS["near" if near else far].format(way=way))
+        percent = max(1, int(abs(ratio - 1) * 100 + 0.5))
+        words = _SAYINGS["near" if near else far].format(way=way, by=percent)
+        return Verdict("order of magnitude", words)
     tens = round(abs(math.log10(ratio)))
     by = _SAYINGS["ten" if tens == 1 else "tens"].format(tens=tens)
     return Verdict("wrong", _SAYINGS["far"].format(way=way, by=by))

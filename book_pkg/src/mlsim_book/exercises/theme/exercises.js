@@ -31,7 +31,7 @@ function readTask(box) {
   const whole = title ? plainText(title) : box.id;
   return {
     box, folds, place: `${PAGE}#${box.id}`, kind: data.kind, answer: data.answer, unit: data.unit ?? "",
-    tolerance: Number(data.tolerance ?? 0), unitCredit: Number(data.unitCredit ?? 0), topic: data.topic ?? "", better: data.better ?? "",
+    asks: Boolean(data.guess), tolerance: Number(data.tolerance ?? 0), unitCredit: Number(data.unitCredit ?? 0), topic: data.topic ?? "", better: data.better ?? "",
     title: /\((.*)\)$/.exec(whole)?.[1] ?? whole,
     list, items: list ? [...list.children] : [],
     wrong: paths.map((each) => each.dataset.answer), paths,
@@ -98,7 +98,7 @@ function startExercise(box) {
   const hint = button("Hint");
   const show = button("Show the solution");
   const again = button("Start again", "quiet");
-  const why = make("span", { id: newId(), class: "exercise-why" }, "You learn more if you guess first.");
+  const why = make("span", { id: newId(), class: "exercise-why" }, `You learn more if you ${task.asks ? "guess" : "try"} first.`);
   const tools = make("div", { class: "exercise-tools" }, hint, show, why, again);
   const panel = make("div", { class: "exercise-work", role: "group", "aria-label": `Your work: ${task.title}` },
     guessForm, guessed, answerForm, feedback, tools);
@@ -117,7 +117,7 @@ function startExercise(box) {
 
   /** Show everything as the state has it. */
   function draw() {
-    const asked = state.guess !== undefined || state.skipped || state.revealed || task.kind !== "number";
+    const asked = state.guess !== undefined || state.skipped || state.revealed || !task.asks;
     const seen = state.solved || state.revealed;
     const ready = state.guess !== undefined || state.tries > 0;
     guessForm.hidden = asked;
@@ -138,7 +138,7 @@ function startExercise(box) {
     why.hidden = ready || show.hidden || byHand;
     if (why.hidden) show.removeAttribute("aria-describedby");
     else show.setAttribute("aria-describedby", why.id);
-    again.hidden = !(asked && (task.kind === "number" || state.tries)) && !shown && !state.revealed;
+    again.hidden = !(asked && (task.asks || state.tries)) && !shown && !state.revealed;
     if (seen || state.given !== undefined) drawFeedback(seen);
     else tell(feedback, "not attempted");
   }
@@ -167,7 +167,7 @@ function startExercise(box) {
     const text = guess.get();
     const read = text.trim() ? readNumber(text, task.unit) : { message: "Write a number first. A rough one will do." };
     const [value, share] = read.values ?? [];
-    // a share or per cent? An answer is right as either, but a guess is kept as one
+    // a share or percent? An answer is right as either, but a guess is kept as one
     const message = read.message ?? (share && Math.abs(value) < 1 ? say("which", { share: digits(share), given: digits(value) }) : "");
     guess.mark(message);
     if (message) return tell(feedback, "no answer", make("p", {}, message)), guess.focus();

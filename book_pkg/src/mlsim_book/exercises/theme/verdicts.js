@@ -116,7 +116,7 @@ function howFar(task, value, answer, same) {
   const near = Math.abs(ratio - 1) <= Math.max(RULES.near[0] * task.tolerance, RULES.near[1]);
   if (ratio > 0.1 && ratio < 10) {
     const said = near ? "near" : ratio > 0.5 && ratio < 2 ? "twice" : "magnitude";
-    return { kind: "order of magnitude", message: say(said, { way }) };
+    return { kind: "order of magnitude", message: say(said, { way, by: Math.max(1, Math.floor(Math.abs(ratio - 1) * 100 + 0.5)) }) };
   }
   const tens = Math.round(Math.abs(Math.log10(ratio)));
   return { kind: "wrong", message: say("far", { way, by: say(tens === 1 ? "ten" : "tens", { tens }) }) };
