@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mlsim_book.caches import TextCache
@@ -70,6 +71,21 @@ def test_an_image_loads_late_in_its_place(tmp_path: Path) -> None:
         '<video src="https://e.org/v" controls />': '<video src="https://e.org/v" controls>',
     }.items():  # fmt: skip
         assert finish_html(given, PAGE, to, reporter) == made
+
+
+def test_a_drawing_in_both_looks_is_larger_than_drawn_and_no_wider_than_the_column(
+    tmp_path: Path,
+) -> None:
+    """Drawn for a phone: 36 points are 48 pixels, shown as 1.35 times that; 504 are 672."""
+    made = {
+        f"sub/{name}{end}": f'<svg width="{width}pt" height="{width}pt">'.encode()
+        for name, width in (("a", 36), ("b", 480), ("c", 720))
+        for end in (".svg", ".dark.svg")
+    }
+    to = replace(links(tmp_path), made=made)
+    for name, size in (("a", 65), ("b", 672), ("c", 960)):
+        html = finish_html(f'<img src="{name}.svg">', PAGE, to, Reporter(Problems(), tmp_path))
+        assert f'width="{size}" height="{size}"' in html
 
 
 def test_formulas_are_typeset_once_and_placed(with_assets: Path, tmp_path: Path) -> None:

@@ -124,6 +124,34 @@ def test_the_menu_of_code_has_what_is_asked_for(
         assert ("<code>a &lt; b</code>" in source, not source) == (box, not box)
 
 
+def test_a_page_tells_previews_what_it_is_and_readers_its_version(tmp_path: Path) -> None:
+    """And an address without a page leads back, at any depth: its links begin at the root."""
+    book = write_book(tmp_path, "site-url: https://a.org/clay/", "author: Ada")
+    glaze = book / "sub" / "glaze.qmd"
+    text = "# Glaze\n\n::: {.callout-note}\nA box, which says little of the page.\n:::\n\n"
+    glaze.write_text(f"{text}Which *glaze* does a pot need, and why?\n", "utf-8")
+    site = build(book, progress=str)
+    page = (site / "sub" / "glaze.html").read_text("utf-8")
+    for each in (
+        'name="description" content="Which glaze does a pot need, and why?"',
+        'property="og:title" content="2 Glaze"',
+        'property="og:url" content="https://a.org/clay/sub/glaze.html"',
+        '<div class="edition">Version 1.0</div>',
+        "<p>Ada. “Clay”. Version 1.0. https://a.org/clay/</p>",
+    ):
+        assert each in page, each
+    lost = (site / "404.html").read_text("utf-8")
+    found = [link for _, link in re.findall(r'\s(href|src|data-base)="([^"#]+)"', lost)]
+    assert all(each.startswith(("/clay/", "https://")) for each in found), found
+    assert "/clay/sub/glaze.html" in found
+    for each in found:
+        if each.startswith("/clay/"):
+            assert (site / each.removeprefix("/clay/")).exists(), each
+    assert "og:url" not in lost
+    told = check_book(book, progress=str).found
+    assert not [each.message for each in told if "404" in each.text()]
+
+
 # ------------------------------------------------------------------------------- fonts
 def letters(face: str) -> set[int]:
     """Return the letters that a face is asked for."""

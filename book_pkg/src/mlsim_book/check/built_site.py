@@ -455,6 +455,7 @@ def read_site(
 ) -> BuiltSite:
     """Read all pages of a built site."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
+    names = [each for each in names if each != "404.html"]  # its links begin at the server's root
     html = {
         name: with_cards((folder / name).read_text(encoding="utf-8"), folder / name)
         for name in names

@@ -23,7 +23,7 @@ from mlsim_book.caches import TextCache
 from mlsim_book.model import ExecutedPage
 from mlsim_book.read.lines import Reporter
 from mlsim_book.render import live_figures
-from mlsim_book.run.figures import SUFFIX, dressed
+from mlsim_book.run.figures import DARK, SUFFIX, dressed
 from mlsim_book.run.outputs import LIVE
 
 _TOKEN = re.compile(
@@ -294,6 +294,8 @@ _PRINTED = re.compile(
     re.DOTALL,
 )
 _COLUMNS = re.compile(r"[^\s:] {2,}\S")  # "Key:   value" is none
+# A desk shows a figure so many times as large as it was drawn, but no wider than the column.
+_LARGER, _COLUMN = 1.35, 672  # as site/theme/layout.css has it
 _LONG = 24  # rows, with the head: more than a window shows
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _EMPTY_HEADING = re.compile(r"<th\b(\s[^<>]*)?>(?:\s|&nbsp;)*</th>")
@@ -364,8 +366,11 @@ def _image(attributes: str, page: ExecutedPage, links: Links) -> str:
         drawn = _SVG_SIZE.search(links.made.get(name, b"")[:2000])
         if drawn:
             # Points of 1/72 inch; a pixel of CSS is 1/96.
-            width, height = (round(float(each) * 96 / 72) for each in drawn.groups())
-            attributes += f' width="{width}" height="{height}"'
+            width, height = (float(each) * 96 / 72 for each in drawn.groups())
+            if name.removesuffix(".svg") + DARK in links.made:  # drawn small, for phones
+                larger = max(1.0, min(_LARGER, _COLUMN / width))
+                width, height = width * larger, height * larger
+            attributes += f' width="{round(width)}" height="{round(height)}"'
     if " loading=" not in attributes:
         attributes += ' loading="lazy"'
     attributes += "" if " alt=" in attributes else ' alt=""'

@@ -283,6 +283,8 @@ def write_site(
                 r"javascript:|\bon[a-z]+\s*=|<script",
                 hint="Put scripts into files of the book, or take the setting out.",
             )
+    if project.site_url:
+        _write_text(out / "404.html", site.missing(finished[0].page))
     variants = {each.page.page.chapter.href: each.search for each in finished}
     (index or write_search)(variants, out)
     if "zip" in formats:

@@ -31,10 +31,13 @@ import hashlib
 import html as htmllib
 import posixpath
 import re
+import subprocess
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jinja2
 
@@ -55,6 +58,7 @@ from mlsim_book.render.notebooks import (
     requirements_path,
 )
 from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.render.postprocess import Element, parse
 from mlsim_book.render.to_html import RenderedPage, html_options, is_index
 from mlsim_book.render.wheel import Wheel
 from mlsim_book.site.shared_files import FOLDER, LIBS, Shared, inline_icon
@@ -260,6 +264,14 @@ _ASIDE = re.compile(r"<aside(?![^>]*\bfootnotes\b)")
 # A page whose tables sort, filter or compare; theme/tables.js does it.
 _TABLES = re.compile(r'\sclass="[^"]*\b(?:sortable|filterable|comparable)\b')
 
+_MISSING = (
+    "<p>There is no page at this address. It may have moved: search the book, or begin at its"
+    ' <a href="index.html">first page</a>.</p>'
+)
+_ADDRESS = re.compile(r'(\s(?:href|src|data-base)=")(?!#|/|\w+:)(?:\./)?')
+# Of a description: letters that are searched, that say something, that are shown.
+_SEARCHED, _SAYS, _SHOWN = 40_000, 30, 200
+
 _LICENCES = {
     "CC BY": "https://creativecommons.org/licenses/by/4.0/",
     "CC BY-SA": "https://creativecommons.org/licenses/by-sa/4.0/",
@@ -289,6 +301,42 @@ class Site:
         """The Content-Security-Policy, "" for a book that sets none."""
         return policy(_early_script()) if wants_policy(self.project.metadata) else ""
 
+    @functools.cached_property
+    def edition(self) -> str:
+        """The version of the book's package, and the day of the last commit; "" for neither."""
+        version, day = _version(self.project), _day(self.project.root)
+        return ", ".join(filter(None, [version and f"Version {version}", day and format_date(day)]))
+
+    @functools.cached_property
+    def cite(self) -> str:
+        """How to name the book and its state."""
+        authors = " and ".join(_authors(list(self.project.author)))
+        title = f"“{htmllib.escape(self.titles.text)}”"
+        words = ". ".join(filter(None, [authors, title, self.edition]))
+        return f"{words}. {_escaped(self.project.site_url)}".rstrip()
+
+    def missing(self, front: RenderedPage) -> str:
+        """Return the page for an address without one, made of the book's first.
+
+        A server shows it at any depth, so its links begin at the server's root.
+        """
+        nowhere = replace(front.page.chapter, href="404.html")
+        no_text = ("subtitle", "description", "description_text", "abstract", "keywords",
+            "published", "notebook", "canonical", "code_menu", "code_box", "edit_url")  # fmt: skip
+        fields = {
+            **self.fields(front, _MISSING, []),
+            **dict.fromkeys(no_text, ""),
+            "prev": None,
+            "next": None,
+            "authors": [],
+            "breadcrumb": (),
+            "sidebar": sidebar(self.project, nowhere, self.titles),
+            "title_html": "Page not found",
+            "title_text": "Page not found",
+        }
+        root = urlsplit(self.project.site_url or "").path.rstrip("/")
+        return _ADDRESS.sub(rf"\1{root}/", template(self.assets).render(fields))
+
     def refused(self, html: str) -> str | None:
         """Return what of a page its own policy would silence, if anything."""
         return refused(html, _early_script()) if self.policy else None
@@ -299,6 +347,9 @@ class Site:
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
         before, after = neighbours(project, chapter, self.titles)
         options = html_options(project, page.page)
+        titled = title_fields(project, page, self.titles)
+        if not titled["description_text"]:
+            titled["description_text"] = htmllib.escape(opening(body) or project.description or "")
         words = {
             key: htmllib.escape(word) for key, word in {**words_of("en"), **page.words}.items()
         }
@@ -330,6 +381,8 @@ class Site:
             "beside": _beside(body),
             "repo_url": _escaped(project.repo_url),
             "footer": self._footer(),
+            "edition": self.edition,
+            "cite": self.cite if self.edition else "",
             "canonical": _escaped(url and f"{url.rstrip('/')}/{chapter.href}"),
             "downloads": self.downloads,
             "extra_styles": [
@@ -338,7 +391,7 @@ class Site:
             ],
             **self._includes(options),
             **self._repository(chapter, options.get("code-tools"), body, words),
-            **title_fields(project, page, self.titles),
+            **titled,
             **self.offered.links(project, chapter, base),
         }
 
@@ -415,6 +468,7 @@ def title_fields(project: Project, page: RenderedPage, titles: Titles) -> dict[s
     if index and project.description:
         description = description or inline_markdown(project.description)
     return {
+        "title_text": htmllib.escape(book if index else text),
         "head_title": htmllib.escape(book if index else f"{text} – {book}"),
         "title_html": titles.written(project.title) if index else html,
         "subtitle": strip_p(front.get("subtitle", ""))
@@ -422,7 +476,7 @@ def title_fields(project: Project, page: RenderedPage, titles: Titles) -> dict[s
         "authors": _authors(own.get("author")) or (_authors(list(project.author)) if index else []),
         "published": format_date(own.get("date") or (settings.get("date") if index else None)),
         "description": strip_p(description) if index else "",
-        "description_text": htmllib.escape(strip_tags(description) or project.description or ""),
+        "description_text": htmllib.escape(strip_tags(description)),
         "abstract": strip_p(front.get("abstract", "")),
         "abstract_title": page.words.get("section-title-abstract", "Abstract"),
         "keywords": htmllib.escape(", ".join(map(str, as_list(own.get("keywords"))))),
@@ -430,6 +484,43 @@ def title_fields(project: Project, page: RenderedPage, titles: Titles) -> dict[s
             own.get("license") or settings.get("license") or project.metadata.get("license")
         ),
     }  # fmt: skip
+
+
+def opening(body: str) -> str:
+    """Return how a page's text begins: its first paragraph that is no box and has no formula.
+
+    >>> opening("<div><p>A box.</p></div><p>What a page <b>begins</b> with is this.</p>")
+    'What a page begins with is this.'
+    """
+    body = body[:_SEARCHED]
+    waiting = [parse(body)]
+    while waiting:
+        element = waiting.pop()
+        if element.tag == "p" and "katex" not in (html := body[element.inner : element.inner_end]):
+            text = " ".join(strip_tags(html).split())
+            if len(text) >= _SAYS:
+                return text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0] + " …"
+        elif element.tag in {"", "section"}:
+            waiting += [each for each in element.children[::-1] if isinstance(each, Element)]
+    return ""
+
+
+def _version(project: Project) -> str:
+    """Return the version of the book's package, "" without one."""
+    package = book_package(project.metadata)
+    file = project.root / ((package and package.path) or "") / "pyproject.toml"
+    if package is None or not file.is_file():
+        return ""
+    return str(tomllib.loads(file.read_text("utf-8")).get("project", {}).get("version", ""))
+
+
+def _day(root: Path) -> str:
+    """Return the day of the last commit, the same for all builds of it; "" without one."""
+    try:
+        command = ["git", "-C", str(root), "log", "-1", "--format=%cs"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git
+        return ""
 
 
 def page_title(page: RenderedPage) -> tuple[str, str]:
