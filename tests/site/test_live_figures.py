@@ -12,7 +12,7 @@ import pytest
 from axe import violations
 from exercise_book import PHONE
 
-from mlsim_book.render.live_figures import names_on
+from mlsim_book.render.live_figures import names_on, styles_on
 
 LIMIT = 50_000  # bytes, compressed: scripts and data of a page
 FOCUS = "document.activeElement"
@@ -123,6 +123,11 @@ def test_the_address_keeps_what_was_set_and_gives_it_back(visit_moving: Any) -> 
     page.get_by_role("radio", name="Inputs").check()
     page.get_by_role("slider", name="Vectors").fill("9")
     page.wait_for_url(re.compile(r"\?q=x&array\.vectors=9&array\.rest=inputs#sec-arrays$"))
+    page.get_by_role("slider", name="Vectors").press("ArrowRight")
+    page.evaluate("document.activeElement.blur()")
+    assert "array.vectors=10" in page.url  # who leaves a control need not wait
+    page.get_by_role("slider", name="Vectors").press("ArrowLeft")
+    page.get_by_role("slider", name="Vectors").blur()
     other = visit_moving(page.url.rsplit("/", 1)[1])
     assert other.get_by_role("radio", name="Inputs").is_checked()
     assert "of 13" in summary(other)
@@ -156,7 +161,7 @@ def test_fingers_and_pointers_drag(visit_moving: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "handle", "files"), [("arrays", "Cycle", 7), ("runs", "Prompt", 6)]
+    ("figure", "handle", "files"), [("arrays", "Cycle", 8), ("runs", "Prompt", 6)]
 )
 def test_only_the_sites_own_files_are_requested(
     visit: Any, small_url: Callable[[str], str], figure: str, handle: str, files: int
@@ -181,6 +186,10 @@ def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
                 *(
                     (built_book / "site_libs/live" / f"{script}.js").read_text("utf-8")
                     for script in names_on(text)
+                ),
+                *(
+                    (built_book / "site_libs/live" / f"{sheet}.css").read_text("utf-8")
+                    for sheet in styles_on(text)
                 ),
             )
         )
@@ -299,6 +308,17 @@ def test_an_address_asks_its_question(visit_moving: Any) -> None:
     text = page.locator(".run-code").inner_text()
     assert "mlsim serve Phi_4 Cloud.L4" in text
     assert "--batch 3" in text
+
+
+def test_numbers_of_devices_that_no_node_has_are_closed_and_the_page_says_why(
+    visit_moving: Any,
+) -> None:
+    page = visit_moving("runs.html")
+    eight, why = page.get_by_role("radio", name="8", exact=True), page.locator(".live-why")
+    assert (eight.is_disabled(), why.is_visible()) == (False, False)
+    page.get_by_label("Device", exact=True).select_option("Workstation.RTX4090")
+    assert (eight.is_disabled(), why.inner_text()) == (True, "Only single ones are on record.")
+    assert summary(page).startswith("Yes, it fits")
 
 
 def test_what_the_model_cannot_read_is_refused(visit_moving: Any) -> None:

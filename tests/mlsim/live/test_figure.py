@@ -42,9 +42,11 @@ def test_it_offers_the_still_figure_its_data_and_the_script() -> None:
     assert (script["entry"], script["label"]) == ("systolic.js", "The array")
     assert script["handles"] == ["cycle"]
     assert sorted(script["modules"]) == [
-        "chart.js", "live.js", "live_style.js", "systolic.js", "systolic_array.js", "systolic_style.js",
+        "chart.js", "live.js", "systolic.js", "systolic_array.js",
     ]  # fmt: skip
-    assert script["modules"]["live_style.js"].startswith('export const css = ".live-box {')
+    assert sorted(list(script["styles"])[:2]) == ["chart.css", "live.css"]  # a view's own is last
+    assert list(script["styles"])[2:] == ["systolic.css"]
+    assert script["styles"]["live.css"].startswith(".live-box {")
     assert script["data"] == {
         "inputs": INPUTS, "name": "systolic", "label": "The array",
         "handles": [{

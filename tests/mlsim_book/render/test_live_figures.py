@@ -87,6 +87,11 @@ def test_each_module_is_written_once_and_pages_load_what_they_need(site: Path) -
     for text in pages.values():
         loaded = re.findall(r'<script src="\./site_libs/(live[^"]*?)(?:-\w+)?\.js" defer>', text)
         assert loaded == ["live/cups", "live/kettle", "live"]
+    # a stylesheet is linked before anything is drawn
+    (sheet,) = (site / "site_libs/live").glob("kettle-*.css")
+    head = pages["index"].partition("</head>")[0]
+    assert f'<link rel="stylesheet" href="./site_libs/live/{sheet.name}">' in head
+    assert sheet.name not in pages["again"]
     assert pages["again"].count('<span class="live-figure"') == 2
     assert not list(site.rglob("*.live.json"))
 

@@ -3,10 +3,11 @@
 An object may be shown as `application/vnd.mlsim-book.script+json` beside its image:
 
     {"modules": {"kettle.js": "<source>", ...}, "entry": "kettle.js", "data": {...},
-     "handles": ["cups"], "guess": "gss-cups"}
+     "styles": {"kettle.css": "<source>"}, "handles": ["cups"], "guess": "gss-cups"}
 
 The modules are ECMAScript modules that import one another and nothing else. Their entry exports
 `mount(element, data)`, which draws into an element; where it runs, the still figure is hidden. Its
+stylesheets are linked in the page's head: one that a script adds has all of it styled anew. Its
 handles, if it names some, are numbers that sentences may show: `[2]{.scrub handle="cups"}`. A guess
 of the page, if it names one, opens it.
 
@@ -38,7 +39,9 @@ _EXPORT = re.compile(
 _LIST = re.compile(r"^export\s*\{([^}]*)\};?[ \t]*$", re.MULTILINE)
 _LEFT = re.compile(r"^\s*(?:import\b|export\b).*|\bimport\s*\(.*|\bimport\.meta\b", re.MULTILINE)
 _SPARE = re.compile(r"^\s*(?://.*\n|/\*\*.*\*/\n)|^\s+", re.MULTILINE)  # remarks and indents
-_PLACE = re.compile(r'<span class="live-figure" data-modules="([^"]*)" data-handles="([^"]*)"')
+_PLACE = re.compile(
+    r'<span class="live-figure" data-modules="([^"]*)" data-styles="([^"]*)" data-handles="([^"]*)"'
+)
 _NUMBER = re.compile(r'<span class="(?:[^"]* )?scrub[ "][^>]*?\bdata-handle="([^"]*)"')
 _HINT = 'Write `import { a, b } from "./other.js";` and `export function a`, one on a line.'
 
@@ -115,21 +118,30 @@ def _pairs(names: str, between: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def read_scripts(bundle: bytes) -> dict[str, str]:
-    """Return the scripts of a figure as it is kept among the files of a page."""
-    return scripts_of(json.loads(bundle))
+def files_of(bundle: bytes) -> dict[str, str]:
+    """Return the scripts and stylesheets of a figure as it is kept among the files of a page."""
+    read = json.loads(bundle)
+    styles = {
+        f"{name.removesuffix('.css')}-{content_hash(text)[:8]}.css": text
+        for name, text in read.get("styles", {}).items()
+    }
+    return {f"{name}.js": text for name, text in scripts_of(read).items()} | styles
 
 
 def place(image: str, bundle: bytes) -> str:
     """Return an image with what draws over it."""
     read = json.loads(bundle)
-    names = " ".join(read_scripts(bundle))
+    names, styles = (
+        " ".join(name.removesuffix(kind) for name in files_of(bundle) if name.endswith(kind))
+        for kind in (".js", ".css")
+    )
     data = json.dumps(read.get("data", {}), ensure_ascii=False, separators=(",", ":"))
     data = data.replace("<", "\\u003c")  # so that nothing in it ends the element
     handles = htmllib.escape(" ".join(read.get("handles", ())))
     guess = f' data-opened-by="{htmllib.escape(read["guess"])}"' if read.get("guess") else ""
     return (
-        f'<span class="live-figure" data-modules="{names}" data-handles="{handles}"{guess}>'
+        f'<span class="live-figure" data-modules="{names}" data-styles="{styles}" '
+        f'data-handles="{handles}"{guess}>'
         f'<span class="live-still">{image}</span>'
         f'<script type="application/json" data-search-ignore>{data}</script></span>'
     )
@@ -138,10 +150,16 @@ def place(image: str, bundle: bytes) -> str:
 def names_on(body: str) -> list[str]:
     """Return the names of the scripts that a page needs, in order.
 
-    >>> names_on('<span class="live-figure" data-modules="a-1 b-2" data-handles=""><span>')
+    >>> names_on('<span class="live-figure" data-modules="a-1 b-2" data-styles="" data-handles="">')
     ['a-1', 'b-2']
     """
-    found = (name for names, _ in _PLACE.findall(body) for name in names.split())
+    found = (name for names, _, _ in _PLACE.findall(body) for name in names.split())
+    return list(dict.fromkeys(found))
+
+
+def styles_on(body: str) -> list[str]:
+    """Return the names of the stylesheets of a page's figures, in order."""
+    found = (name for _, names, _ in _PLACE.findall(body) for name in names.split())
     return list(dict.fromkeys(found))
 
 
@@ -151,7 +169,7 @@ def unmoved(body: str) -> list[str]:
     >>> unmoved('<span class="scrub" data-handle="cups">2</span>')
     ['cups']
     """
-    moved = {name for _, names in _PLACE.findall(body) for name in names.split()}
+    moved = {name for _, _, names in _PLACE.findall(body) for name in names.split()}
     return [name for name in dict.fromkeys(_NUMBER.findall(body)) if name not in moved]
 
 

@@ -360,8 +360,8 @@ def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         for bundle in live_figures.bundles(page.files):
-            for script, text in live_figures.read_scripts(bundle).items():
-                _write_text(out / LIBS / "live" / f"{script}.js", text)
+            for name, text in live_figures.files_of(bundle).items():
+                _write_text(out / LIBS / "live" / name, text)
         for css in as_list(html_options(project, page).get("css")):
             links.files.add(str(css))
     settings = project.metadata.get("project") or {}

@@ -49,7 +49,7 @@ from mlsim_book.paper.zips import pack
 from mlsim_book.read.labels import chapter_number, words_of
 from mlsim_book.read.yamlfile import book_package, book_settings, web_address
 from mlsim_book.render.assets import Assets
-from mlsim_book.render.live_figures import names_on
+from mlsim_book.render.live_figures import names_on, styles_on
 from mlsim_book.render.notebooks import (
     FOLDER as NOTEBOOKS,
     has_address,
@@ -364,6 +364,7 @@ class Site:
             "tables": self.shared if _TABLES.search(body) else None,
             "exercises": self.shared if has_exercises(body) else None,
             "live": [f"live/{each}.js" for each in names_on(body)],
+            "live_styles": [f"live/{each}.css" for each in styles_on(body)],
             "live_script": self.shared.live_script,
             "guesses": base + self.guesses if self.guesses else "",
             "early_script": _early_script(),

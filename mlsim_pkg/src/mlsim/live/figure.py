@@ -5,7 +5,8 @@
 Displayed, it offers the still figure as an image, the data of that figure, and a script with its
 data for a page that knows how to start one. The script is the module `<view>.js` of this folder,
 with those that it imports: it draws, and `live.js` makes the sliders and keeps what readers set in
-the page's address. A notebook or a printed page shows the image.
+the page's address. A module may have a stylesheet of its name, which the page links: one that a
+script adds has the whole page styled anew. A notebook or a printed page shows the image.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ class Figure:
         The figure that stands where no script runs.
     modules
         ECMAScript modules by file name; `entry` is the one that draws.
+    styles
+        Stylesheets by file name, in the order in which a page links them.
     data
         What it draws from, with handles and choices: plain values, as JSON has them.
     """
 
     still: Drawing
     modules: Mapping[str, str]
+    styles: Mapping[str, str]
     entry: str
     data: Mapping[str, Any]
     label: str = ""
@@ -57,6 +61,7 @@ class Figure:
         script = {"modules": dict(self.modules), "entry": self.entry, "data": dict(self.data)}
         forms: dict[str, Any] = {"image/svg+xml": self.svg, "text/plain": repr(self)}
         forms |= getattr(self.still, "_repr_mimebundle_", dict)()  # its data, if it has any
+        script |= {"styles": dict(self.styles)}
         script |= {"handles": [each["name"] for each in self.data["handles"]]}
         script |= {"guess": self.data.get("guess", "")}
         return forms | {MIME: script | {"label": self.label}}
@@ -136,7 +141,8 @@ def figure(
             f"data of a live figure must be numbers, texts, lists and mappings: {error}."
         ) from None
     need("matplotlib.pyplot", "a figure", "plots").close(still)
-    return Figure(still, _modules(view, given), f"{view}.js", shown, label, _svg(still))
+    modules = _modules(view, given)
+    return Figure(still, modules, _styles(modules), f"{view}.js", shown, label, _svg(still))
 
 
 def views() -> tuple[str, ...]:
@@ -150,7 +156,7 @@ def views() -> tuple[str, ...]:
 
 
 def _modules(view: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return a view's module and all that it imports; of a stylesheet `a.css`, `a_style.js`."""
+    """Return a view's module and all that it imports."""
     if view not in views():
         raise unknown_name("view of a live figure", view, views())
     found: dict[str, str] = {}
@@ -164,12 +170,20 @@ def _modules(view: str, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _styles(modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the stylesheets beside modules: what figures share comes first."""
+    names = [name.replace(".js", ".css") for name in modules]
+    names.sort(key=lambda name: name not in {"live.css", "chart.css"})
+    paths = [_FOLDER / name for name in names]
+    return {
+        path.name: " ".join(path.read_text(encoding="utf-8").split())
+        for path in paths
+        if path.is_file()
+    }
+
+
 def _source(name: str) -> str:
     """Return the text of a module of this folder."""
-    sheet = _FOLDER / f"{name.removesuffix('_style')}.css"
-    if name.endswith("_style") and sheet.is_file():
-        css = sheet.read_text(encoding="utf-8")
-        return f"export const css = {json.dumps(' '.join(css.split()), ensure_ascii=False)};\n"
     path = _FOLDER / f"{name}.js"
     if not path.is_file():
         raise InvalidValueError(

@@ -3,8 +3,6 @@
 // at some rates when the page was made, and lie between those.
 import { answer } from "./answer.js";
 import { between, frame, path, redraw } from "./chart.js";
-import { css as chartCss } from "./chart_style.js";
-import { css as kneeCss } from "./knee_style.js";
 import { draw, live, make, set, shown, write } from "./live.js";
 
 const PANELS = [
@@ -153,7 +151,6 @@ export function mount(element, data) {
   }
 
   live(element, data, {
-    css: chartCss + kneeCss,
     start,
     say,
     drag: { part: () => svg, handle: "rate", value: place },

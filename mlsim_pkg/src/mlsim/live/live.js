@@ -4,11 +4,10 @@
 //
 // `data.handles` are numbers that move, `data.choices` differences that were made beforehand. A view
 // has `say(state)`, `draw(state, parts, said)`, and may have `most(name, state)` for a handle whose end
-// depends on the others, `play: {handle, every}` in milliseconds, `drag: {part, handle, value}`, and
-// `css`, its own stylesheet. `parts.change` sets handles and choices; `parts.guess` is the reader's own
+// depends on the others, `play: {handle, every}` in milliseconds, and `drag: {part, handle, value}`.
+// `closed(name, state)` tells which options of a choice are closed, and why. `parts.change` sets handles and choices; `parts.guess` is the reader's own
 // number, where a guess of the page (`data.guess`) opens the figure. Its box says how it stands, by
 // `data-state` ("open", "kept", "skipped"), `data-guessed` and `data-said`.
-import { css } from "./live_style.js";
 
 const MOST = 8; // options that stand side by side; more are a list
 const QUIET = 500; // milliseconds until a change is announced and the address follows
@@ -42,6 +41,20 @@ export function write(element, text) {
   if (element.firstChild) {
     if (element.firstChild.data !== text) element.firstChild.data = text;
   } else element.append(text);
+}
+
+/** Show as many children as there are items: they are made once, by `shape`, and `fill` writes into them. */
+export function each(parent, items, shape, fill) {
+  while (parent.children.length < items.length) parent.append(shape());
+  for (const [at, child] of [...parent.children].entries()) {
+    show(child, at < items.length);
+    if (at < items.length) fill(child, items[at]);
+  }
+}
+
+/** Show an element, or hide it. */
+export function show(element, seen) {
+  if (element.hidden === Boolean(seen)) element.hidden = !seen;
 }
 
 /** Return a number as people read it: of three or four digits, or whole. (To start `Intl` takes 10 ms.) */
@@ -103,8 +116,6 @@ let count = 0;
 
 /** Make a live figure in an element. */
 export function live(element, data, view) {
-  wear("live", css);
-  if (view.css) wear(data.name, view.css);
   const own = `live-${(count += 1)}`;
   const home = element.closest("[id^=fig-]")?.id.slice(4) || data.name || own;
   const handles = Object.fromEntries((data.handles ?? []).map((each) => [each.name, { ...each }]));
@@ -137,10 +148,16 @@ export function live(element, data, view) {
     render();
     if (quiet) return;
     clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      toAddress();
-      if (!player) write(status, summary.textContent);
-    }, QUIET);
+    waiting = setTimeout(tell, QUIET);
+  }
+
+  /** Let the address follow, and announce what changed. */
+  function tell() {
+    if (!waiting) return;
+    clearTimeout(waiting);
+    waiting = 0;
+    toAddress();
+    if (!player) write(status, summary.textContent);
   }
 
   /** Keep each handle within its range, which may depend on the others. */
@@ -201,8 +218,8 @@ export function live(element, data, view) {
   function toAddress() {
     const address = new URL(location.href);
     for (const name of Object.keys(starts)) {
-      if (state[name] === starts[name]) address.searchParams.delete(`${home}.${name}`);
-      else address.searchParams.set(`${home}.${name}`, state[name]);
+      address.searchParams.delete(`${home}.${name}`); // all stand in one order, however they came
+      if (state[name] !== starts[name]) address.searchParams.set(`${home}.${name}`, state[name]);
     }
     try {
       history.replaceState(history.state, "", address);
@@ -216,6 +233,7 @@ export function live(element, data, view) {
     const id = `${own}-${handle.name}`;
     const input = make("input", { type: "range", id });
     const output = make("output", { for: id });
+    let most = 0; // letters that it shows
     input.addEventListener("input", () => {
       pause();
       change({ [handle.name]: valueAt(handle, Number(input.value)) });
@@ -229,12 +247,25 @@ export function live(element, data, view) {
       const part = `${(100 * (Number(input.value) - min)) / (max - min || 1)}%`;
       if (input.style.getPropertyValue("--part") !== part) input.style.setProperty("--part", part);
       write(output, said);
+      if (said.length <= most) return;
+      const all = rungs(handle) ?? [handle.low, handle.start, handle.high];
+      most = Math.max(said.length, ...all.map((value) => withUnit(handle, value).length));
+      output.style.setProperty("--most", most);
     });
     return make("div", { class: "live-handle" }, make("label", { for: id }, handle.label, " "), output, input);
   }
 
   function radios(choice) {
     const set_ = make("fieldset", { class: "live-choice" }, make("legend", {}, choice.label));
+    const why = make("p", { class: "live-why", id: `${own}-${choice.name}-why` });
+    let closed = {};
+    if (view.closed?.(choice.name, state)) {
+      set(set_, { "aria-describedby": why.id });
+      followers.push(() => {
+        closed = view.closed(choice.name, state);
+        write(why, closed.why);
+      });
+    }
     for (const [key, label] of choice.options) {
       const input = make("input", { type: "radio", name: `${own}-${choice.name}`, value: key });
       input.addEventListener("change", () => {
@@ -242,10 +273,14 @@ export function live(element, data, view) {
         change({ [choice.name]: key });
       });
       followers.push(() => {
-        input.checked = state[choice.name] === key;
+        const chosen = state[choice.name] === key;
+        if (input.checked !== chosen) input.checked = chosen;
+        const shut = !chosen && Boolean(closed.keys?.includes(key));
+        if (input.disabled !== shut) input.disabled = shut;
       });
       set_.append(make("label", {}, input, make("span", {}, label)));
     }
+    if (set_.hasAttribute("aria-describedby")) set_.append(why);
     return set_;
   }
 
@@ -263,7 +298,9 @@ export function live(element, data, view) {
       pause();
       change({ [choice.name]: select.value });
     });
-    followers.push(() => (select.value = state[choice.name]));
+    followers.push(() => {
+      if (select.value !== state[choice.name]) select.value = state[choice.name];
+    });
     return make("div", { class: "live-list" }, make("label", { for: id }, choice.label, " "), select);
   }
 
@@ -408,6 +445,8 @@ export function live(element, data, view) {
     if (handle && (!wanted || wanted === home)) scrubs(number, handle);
   }
 
+  // Who leaves a control or the page, or copies, finds the address as it should be.
+  for (const moment of ["blur", "pagehide", "copy"]) addEventListener(moment, tell, true);
   settle();
   view.start?.(parts, state);
   if (view.drag) drags(view.drag);
@@ -421,14 +460,4 @@ export function live(element, data, view) {
   if (box) keepClosed();
   parts.width = picture.clientWidth;
   render();
-}
-
-/** Dress the page, once for each stylesheet. */
-function wear(name, text) {
-  const worn = (globalThis.liveStyles ??= new Set());
-  if (worn.has(name)) return;
-  worn.add(name);
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(text);
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }

@@ -2,9 +2,7 @@
 // as the calibrated estimate does, which adds the launch of each kernel; below, a batch's time by cause.
 import { answer } from "./answer.js";
 import { frame, redraw, ticks } from "./chart.js";
-import { css as chartCss } from "./chart_style.js";
 import { draw, live, make, set, shown, write } from "./live.js";
-import { css as roofCss } from "./roof_style.js";
 
 const CAUSES = [
   { name: "arithmetic", tone: "chart-a", words: "Arithmetic" },
@@ -188,7 +186,6 @@ export function mount(element, data) {
   }
 
   live(element, data, {
-    css: chartCss + roofCss,
     start,
     say,
     draw(state, parts, said) {

@@ -2,7 +2,6 @@
 import { redraw } from "./chart.js";
 import { draw, live, set, shown, write } from "./live.js";
 import { multiply } from "./systolic_array.js";
-import { css } from "./systolic_style.js";
 
 const LETTERS = { weights: "wx ", inputs: "xw ", outputs: "yxw" }; // at rest, from the west, from the north
 const NAMES = { weights: ["inputs", "", "sums"], inputs: ["weights", "", "sums"], outputs: ["inputs", "weights", "sums"] };
@@ -231,7 +230,6 @@ export function mount(element, data) {
   }
 
   live(element, data, {
-    css,
     start,
     most: (name, state) => (name === "cycle" ? cyclesOf(state) : undefined),
     play: { handle: "cycle", every: 900 },

@@ -2,9 +2,7 @@
 // they are served: at most, by the calibrated estimate, and as measured where somebody did.
 import { answer } from "./answer.js";
 import { ticks } from "./chart.js";
-import { css as chartCss } from "./chart_style.js";
 import { draw, live, make, set, shown, write } from "./live.js";
-import { css as tankCss } from "./tank_style.js";
 
 const GIB = 2 ** 30;
 const LAYERS = [
@@ -103,7 +101,9 @@ export function mount(element, data) {
       cells[name] = Object.fromEntries(Object.keys(COLUMNS).map((column) => [column, make("td", { class: `tank-${column}` })]));
       return make("tr", {}, make("th", { scope: "row" }, words), ...Object.values(cells[name]));
     });
-    return make("table", { class: "tank-rates" }, make("thead", {}, make("tr", {}, make("td"), ...head)), make("tbody", {}, ...rows));
+    const table = make("table", { class: "tank-rates" }, make("thead", {}, make("tr", {}, make("td"), ...head)), make("tbody", {}, ...rows));
+    const about = "The limit is all arithmetic at the peak, or weights and cache once through memory, whichever takes longer. A roofline adds activations, so it is a little slower.";
+    return make("div", {}, table, make("p", { class: "tank-about muted" }, about));
   }
 
   /** Return buttons that set what was measured. */
@@ -216,7 +216,6 @@ export function mount(element, data) {
   }
 
   live(element, data, {
-    css: chartCss + tankCss,
     start,
     say,
     draw(state, parts, said) {

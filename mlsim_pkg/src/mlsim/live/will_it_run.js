@@ -1,7 +1,6 @@
 // Will it run? Any language model on any device: does it fit, how fast, for how many, at what price.
 import { answer, constants } from "./answer.js";
-import { live, make, set, shown } from "./live.js";
-import { css } from "./will_it_run_style.js";
+import { each, live, make, set, show, shown, write } from "./live.js";
 
 const GIB = 2 ** 30;
 const MILLION = 1e6;
@@ -9,10 +8,14 @@ const PARTS = [
   ["weight_memory", "Weights", "run-weights"],
   ["cache_memory", "KV cache", "run-cache"],
   ["activation_memory", "Activations", "run-activations"],
+  ["free", "Free", "run-free"],
+  ["reserve", "Reserve", "run-reserve"],
+  ["beyond", "Too much: right of the line", "run-beyond"], // in the bar, a mark
 ];
 const SPEEDS = [
   { name: "time_to_first_token", words: "First token", of: "after the prompt is sent" },
   { name: "time_per_output_token", words: "Each further token", of: "for each user" },
+  { words: "All users together", of: "while they are answered" },
 ];
 
 /** Return where a question stands in the data: a place in each list. */
@@ -65,7 +68,7 @@ export function asked(state, data) {
   const all = { ...found, reserve, weights: told.weights, cache: told.cache, loans };
   if (found.refusal) return all;
   const [roofline, bound] = ["roofline", "bound"].map((each) => answered(state, data, each));
-  const bands = Object.fromEntries(SPEEDS.map(({ name }) => [name, band(name, found, bound, loans, data.bands)]));
+  const bands = Object.fromEntries(SPEEDS.filter(({ name }) => name).map(({ name }) => [name, band(name, found, bound, loans, data.bands)]));
   const [, , watts] = data.devices[pair.p];
   const rent = data.rents[state.hardware];
   return {
@@ -149,19 +152,28 @@ function refused(found, state, data) {
 /** Draw into an element, and let readers ask. */
 export function mount(element, data) {
   const at = {};
+  let last = ["", null];
+
+  /** Return all that is known of a question: asked once for each. */
+  function now(state) {
+    const key = JSON.stringify(state);
+    if (last[0] !== key) last = [key, asked(state, data)];
+    return last[1];
+  }
 
   function start({ picture }) {
     picture.before(element.querySelector(".live-controls"));
     const part = (name, tag = "div", ...inner) => (at[name] = make(tag, { class: `run-${name}` }, ...inner));
     part("verdict", "p");
-    part("why");
-    part("bar");
-    part("legend", "dl");
+    part("why", "div", make("p"), make("ul"));
+    at.mark = make("i", { class: "run-mark" });
+    part("bar", "div", ...PARTS.slice(0, -1).map(([, , kind]) => make("span", { class: kind })), at.mark);
+    part("legend", "dl", ...PARTS.map(([, words, kind]) => make("div", { class: kind }, make("dt", {}, words), make("dd"))));
     part("memory", "section", heading("Memory"), at.bar, at.legend);
-    part("speeds", "div");
+    part("speeds", "div", ...SPEEDS.map(card));
     part("speed", "section", heading("Speed"), at.speeds);
     part("facts", "dl");
-    part("loans", "div");
+    part("loans", "div", make("p"), make("ul"));
     part("code", "section", heading("The same question"));
     for (const name of ["Python", "Shell"]) {
       const text = make("code");
@@ -178,18 +190,25 @@ export function mount(element, data) {
     picture.append(make("div", { class: "run" }, at.verdict, at.why, at.memory, at.speed, at.facts, at.loans, at.code));
   }
 
+  /** Return a card of a speed, with its scale if it has a band. */
+  function card({ words, of, name }) {
+    const parts = [make("p", { class: "run-title" }, words), make("p", { class: "run-number" }), make("p", { class: "muted" }, of)];
+    if (name) parts.push(make("div", { class: "run-scale", "aria-hidden": "true" }, ...["run-band", "run-roof", "run-here"].map((kind) => make("span", { class: kind }))));
+    return make("div", { class: "run-card" }, ...parts, make("p"));
+  }
+
   function draw(state) {
-    const found = asked(state, data);
+    const found = now(state);
     const told = found.refusal && found.refusal !== "does_not_fit";
     set(at.verdict, { "data-fits": found.refusal ? "no" : "yes" });
-    at.verdict.textContent = verdict(found, state);
-    at.why.replaceChildren(...because(found, state));
-    at.memory.hidden = told;
-    at.code.hidden = found.refusal === "no_node";
-    at.memory.firstChild.textContent = state.devices > 1 ? "Memory of each device" : "Memory";
-    at.speed.hidden = at.facts.hidden = at.loans.hidden = Boolean(found.refusal);
+    write(at.verdict, verdict(found, state));
+    because(found, state);
+    show(at.memory, !told);
+    show(at.code, found.refusal !== "no_node");
+    write(at.memory.firstChild, state.devices > 1 ? "Memory of each device" : "Memory");
+    for (const each of [at.speed, at.facts, at.loans]) show(each, !found.refusal);
     const written = code(state, data);
-    for (const name of Object.keys(written)) at[name].textContent = written[name];
+    for (const name of Object.keys(written)) write(at[name], written[name]);
     if (told) return;
     memory(found);
     if (found.refusal) return;
@@ -197,64 +216,53 @@ export function mount(element, data) {
     facts(found, state);
   }
 
+  /** Say why there is no answer, and what would give one. */
   function because(found, state) {
-    if (!found.refusal) return [];
-    if (found.refusal !== "does_not_fit") return [make("p", {}, refused(found, state, data))];
-    const can = ways(state, data);
-    const need = `${state.devices > 1 ? "Each device" : "It"} needs ${gib(found.memory_required)}, and ${gib(found.usable_memory)} can be used.`;
-    if (!can.length) return [make("p", {}, `${need} No node on record holds it.`)];
-    return [make("p", {}, `${need} It would fit if you`), make("ul", {}, ...can.map((each) => make("li", {}, each)))];
+    show(at.why, found.refusal);
+    if (!found.refusal) return;
+    let [words, can] = [refused(found, state, data), []];
+    if (found.refusal === "does_not_fit") {
+      can = ways(state, data);
+      const need = `${state.devices > 1 ? "Each device" : "It"} needs ${gib(found.memory_required)}, and ${gib(found.usable_memory)} can be used.`;
+      words = can.length ? `${need} It would fit if you` : `${need} No node on record holds it.`;
+    }
+    write(at.why.firstChild, words);
+    show(at.why.lastChild, can.length);
+    each(at.why.lastChild, can, () => make("li"), write);
   }
 
   function memory(found) {
-    const { reserve } = found;
-    const total = Math.max(found.usable_memory + reserve, found.memory_required);
     const free = found.memory_free;
-    const parts = PARTS.map(([name, words, kind]) => [found[name], words, kind]);
-    if (free > 0) parts.push([free, "Free", "run-free"]);
-    if (free >= 0) parts.push([reserve, "Reserve", "run-reserve"]);
-    at.bar.replaceChildren(
-      ...parts.map(([bytes, , kind]) => {
-        const piece = make("span", { class: kind });
-        piece.style.flexGrow = bytes / total;
-        return piece;
-      }),
-    );
-    if (free < 0) {
-      const mark = make("i", { class: "run-mark" });
-      mark.style.left = `${(100 * found.usable_memory) / total}%`;
-      at.bar.append(mark);
-      parts.push([-free, "Too much: right of the line", "run-beyond"]);
+    const sizes = { ...found, free: free > 0 && free, reserve: free >= 0 && found.reserve, beyond: free < 0 && -free };
+    const total = Math.max(found.usable_memory + found.reserve, found.memory_required);
+    for (const [place, [name]] of PARTS.entries()) {
+      const bytes = sizes[name];
+      const [piece, entry] = [at.bar.children[place], at.legend.children[place]];
+      for (const each of [piece, entry]) show(each, bytes !== false);
+      if (bytes === false) continue;
+      write(entry.lastChild, gib(bytes));
+      if (piece !== at.mark) style(piece, { flexGrow: Number((bytes / total).toPrecision(5)) });
     }
-    at.legend.replaceChildren(...parts.map(([bytes, words, kind]) => make("div", { class: kind }, make("dt", {}, words), make("dd", {}, gib(bytes)))));
+    style(at.mark, { left: percent(found.usable_memory / total) });
   }
 
   function speeds(found) {
-    at.speeds.replaceChildren(
-      ...SPEEDS.map(({ name, words, of }) => {
-        const [low, high] = found.bands[name];
-        const roof = found.roofline[name];
-        const most = 1.12 * Math.max(high, roof);
-        const scale = make("div", { class: "run-scale", "aria-hidden": "true" });
-        const put = (kind, from, to = from) => {
-          const mark = make("span", { class: kind });
-          mark.style.left = `${(100 * from) / most}%`;
-          if (to !== from) mark.style.width = `${(100 * (to - from)) / most}%`;
-          scale.append(mark);
-        };
-        put("run-band", low, high);
-        put("run-roof", roof);
-        put("run-here", found[name]);
-        return make("div", { class: "run-card" },
-          make("p", { class: "run-title" }, words), make("p", { class: "run-number" }, time(found[name])), make("p", { class: "muted" }, of), scale,
-          make("p", {}, `80 % band: ${time(low)} to ${time(high)}. Roofline: ${time(roof)}.`));
-      }),
-    );
-    const rate = found.decode_throughput;
-    at.speeds.append(make("div", { class: "run-card" },
-      make("p", { class: "run-title" }, "All users together"), make("p", { class: "run-number" }, `${shown(rate)} tokens/s`),
-      make("p", { class: "muted" }, "while they are answered"),
-      make("p", {}, `Prompts included: ${shown(found.output_throughput)} tokens/s.`)));
+    for (const [place, { name }] of SPEEDS.entries()) {
+      const [, number, , scale, words] = at.speeds.children[place].children;
+      if (!name) {
+        write(number, `${shown(found.decode_throughput)} tokens/s`);
+        write(scale, `Prompts included: ${shown(found.output_throughput)} tokens/s.`); // it has no scale
+        continue;
+      }
+      const [low, high] = found.bands[name];
+      const roof = found.roofline[name];
+      const part = (seconds) => percent(seconds / (1.12 * Math.max(high, roof)));
+      style(scale.children[0], { left: part(low), width: part(high - low) });
+      style(scale.children[1], { left: part(roof) });
+      style(scale.children[2], { left: part(found[name]) });
+      write(number, time(found[name]));
+      write(words, `80 % band: ${time(low)} to ${time(high)}. Roofline: ${time(roof)}.`);
+    }
   }
 
   function facts(found, state) {
@@ -267,10 +275,12 @@ export function mount(element, data) {
       rent ? `at ${shown(rent[0])} USD/h${of} (${rent[1]}, ${rent[2]}), always this busy` : "of this device"]);
     rows.push(["Energy for them", watts ? `at most ${energy(found.energy)}` : "no power limit on record",
       watts ? `at the limit of ${shown(watts)} W${of}` : "of this device"]);
-    at.facts.replaceChildren(...rows.map(([term, value, note]) => make("div", {}, make("dt", {}, term), make("dd", {}, value), make("dd", { class: "muted" }, note))));
-    const list = found.loans.map(([, , words]) => make("li", {}, words));
-    at.loans.replaceChildren(...(list.length ? [make("p", {}, "Measured on other devices, since nobody has measured them on this one:"), make("ul", {}, ...list)]
-      : [make("p", {}, "All constants of the estimate were measured on this device.")]));
+    const row = () => make("div", {}, make("dt"), make("dd"), make("dd", { class: "muted" }));
+    each(at.facts, rows, row, (made, words) => [...made.children].forEach((cell, place) => write(cell, words[place])));
+    const list = found.loans.map(([, , words]) => words);
+    write(at.loans.firstChild, list.length ? "Measured on other devices, since nobody has measured them on this one:" : "All constants of the estimate were measured on this device.");
+    show(at.loans.lastChild, list.length);
+    each(at.loans.lastChild, list, () => make("li"), write);
   }
 
   const energy = (joules) => (joules < 3.6e6 ? `${shown(joules / 3600)} Wh` : `${shown(joules / 3.6e6)} kWh`);
@@ -282,12 +292,29 @@ export function mount(element, data) {
   }
 
   function say(state) {
-    const found = asked(state, data);
+    const found = now(state);
     if (found.refusal) return `${verdict(found, state)} ${found.refusal === "does_not_fit" ? "" : refused(found, state, data)}`.trim();
     return `${verdict(found, state)} First token after ${time(found.time_to_first_token)}, then one each ${time(found.time_per_output_token)}. ${people(found.largest_batch)} fit.`;
   }
 
-  live(element, data, { start, draw, say, css, lists: ["model", "hardware"] });
+  /** Return which numbers of devices stand in no node on record. */
+  function closed(name, state) {
+    if (name !== "devices") return undefined;
+    const [, most] = data.nodes[state.hardware] ?? [];
+    const keys = data.answer.shapes.counts.filter((count) => count > (most ?? 1)).map(String);
+    if (!keys.length) return { keys, why: "" };
+    return { keys, why: most ? `A node on record has ${most} of them at most.` : "Only single ones are on record." };
+  }
+
+  live(element, data, { start, draw, say, closed, lists: ["model", "hardware"] });
+}
+
+/** Return a share of a whole as a style has it. */
+const percent = (share) => `${Number((100 * share).toPrecision(5))}%`;
+
+/** Set styles of an element, those that change. */
+function style(element, wanted) {
+  for (const [name, value] of Object.entries(wanted)) if (element.style[name] !== String(value)) element.style[name] = value;
 }
 
 /** Return a heading of a part. */
