@@ -19,13 +19,25 @@ from mlsim.errors import importing
 if TYPE_CHECKING:
     from mlsim.draw.canvas import Canvas, Drawing
     from mlsim.draw.chips import chip
-    from mlsim.draw.timelines import launches
+    from mlsim.draw.cores import cpu_and_gpu, sm
+    from mlsim.draw.formats import bits, number_line
+    from mlsim.draw.machines import cluster, ring, shards
+    from mlsim.draw.memory import decoder_layer, kv_cache, tile
+    from mlsim.draw.owners import carbon
+    from mlsim.draw.requests import batching, prefill_and_decode, queue
+    from mlsim.draw.timelines import latency_hiding, launches
 
 # Public names by module, which is imported when one of them is first used.
 _MODULES = {
     "canvas": "Canvas Drawing",
     "chips": "chip",
-    "timelines": "launches",
+    "cores": "cpu_and_gpu sm",
+    "formats": "bits number_line",
+    "machines": "cluster ring shards",
+    "memory": "decoder_layer kv_cache tile",
+    "owners": "carbon",
+    "requests": "batching prefill_and_decode queue",
+    "timelines": "latency_hiding launches",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_HOMES)

@@ -1,7 +1,7 @@
 """A sheet to draw on: boxes, pipes, arrows and words, in one style for all drawings.
 
 A sheet is 390 points wide. A phone shows all of it, and letters of 12 points are then 11 pixels
-high; on a large screen it is 520 pixels wide. Letters are outlines of the font in which Matplotlib
+high; in print they are like those of the text. Letters are outlines of the font in which Matplotlib
 writes, so a drawing looks the same in every browser, in print and beside the other figures.
 
 Colors are written for paper. What shows a drawing in a dark look finds them by their contrast, as
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
 
 WIDTH = 390.0  # points
+SHOWN = 0.8  # the size at which it is printed; a large screen shows it larger
 SIZE = 12.0  # of letters, in points; nothing is smaller
 HEAD = 13.0
 
 PAPER = "#ffffff"
 INK, QUIET, ACCENT = "#2b343e", "#566270", "#00609c"  # words and lines
 TINT, DEEP, BLUE = "#eef2f6", "#dde5ed", "#d5e8f5"  # boxes; blue marks what the drawing is about
+MID = "#8dbfe2"  # marks that bear no words, beside the accent
 EDGE = "#8a94a0"
 
 Anchor = Literal["start", "middle", "end"]
@@ -102,7 +104,7 @@ class Drawing:
 
         >>> from mlsim import draw
         >>> draw.chip("A100")
-        <drawing: NVIDIA A100 SXM 80 GB and its memory>
+        <drawing: NVIDIA A100 SXM 80 GB with its memory and its host>
         """
         return f"<drawing: {self.title}>"
 
@@ -223,7 +225,8 @@ class Canvas:
         """Return the drawing, cut at a height, with what it shows in words."""
         svg = (
             '<svg xmlns="http://www.w3.org/2000/svg" '
-            f'width="{WIDTH:g}pt" height="{height:g}pt" viewBox="0 0 {WIDTH:g} {height:g}" '
+            f'width="{SHOWN * WIDTH:g}pt" height="{SHOWN * height:g}pt" '
+            f'viewBox="0 0 {WIDTH:g} {height:g}" '
             f'role="img">\n<title>{escape(self.title)}</title>\n<desc>{escape(alt)}</desc>\n'
             f'<rect width="{WIDTH:g}" height="{height:g}" fill="{PAPER}"/>\n'
             + "\n".join(self._shapes)

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 from mlsim.draw.canvas import ACCENT, BLUE, DEEP, HEAD, QUIET, WIDTH, Canvas, Drawing, width_of
 from mlsim.engine import Engine
+from mlsim.errors import InvalidValueError, NotMeasuredError, check_whole
+from mlsim.hardware import memory_levels
+from mlsim.units import text
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device
@@ -98,18 +102,93 @@ def launches(
     )
 
 
+def latency_hiding(device: Device | str = "H100", *, warps: int = 6) -> Drawing:
+    """Draw how reads in flight hide the latency of memory: one warp alone, and several.
+
+    Parameters
+    ----------
+    device
+        A device whose latency of main memory is on record.
+    warps
+        How many there are in the second part: each works for the part of its wait that keeps the
+        units busy.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such device; suggests the nearest.
+    NotMeasuredError
+        If nobody measured the latency of its memory.
+
+    >>> [each.value for each in latency_hiding("H100").facts]
+    ['422 ns', '3,350 GB/s', '1.41 MB']
+    """
+    found = resolve.device(device)
+    levels = [each for each in memory_levels.levels() if each.device and "latency" in each]
+    mine = {each.key: each for each in levels if resolve.device(each.device) == found}
+    level = next((each for key, each in mine.items() if key.endswith("_hbm")), None)
+    if level is None:
+        raise NotMeasuredError(
+            f"the latency of the memory of {found.name} is not on record. It is of: NVIDIA H100."
+        )
+    if not 2 <= check_whole("warps", warps) <= 8:
+        raise InvalidValueError(f"warps are from 2 to 8, not {warps}.")
+    sheet = Canvas(f"Reads in flight hide the latency of {found.name}")
+    latency = level["latency"]
+    wait = sheet.fact(level.name, "latency", text(latency.si, "s", 3), latency)
+    rate = sheet.fact(
+        level.name, "bandwidth", found.memory.bandwidth, found.memory.figures["bandwidth"]
+    )
+    flying = sheet.fact("in flight", "bytes", text(latency.si * found.bandwidth_si, "B", 3),
+                        "latency times bandwidth")  # fmt: skip
+    time = _Time(sheet, 2.5)
+    work, tall = 1 / (warps - 1), 12.0
+    sheet.text(0, 8, "One warp", bold=True, size=HEAD)
+    sheet.text(WIDTH, 8, f"waits {wait} for each read", "end", color=QUIET)
+    top = 22.0
+    for name, count in (("", 1), (f"{warps} warps", warps)):
+        if name:
+            sheet.text(0, top + 8, name, bold=True, size=HEAD)
+            sheet.text(WIDTH, top + 8, "one of them always works", "end", color=QUIET)
+            top += 22
+        for lane in range(count):
+            begin = lane * work - 1 - work
+            while begin < 2.5:
+                time.span(top, max(begin, 0.0), begin + 1, DEEP, gap=1, tall=tall)
+                time.span(top, max(begin + 1, 0.0), begin + 1 + work, ACCENT, gap=1, tall=tall)
+                begin += 1 + work
+            top += tall + 3
+        top += 14
+    sheet.text(0, top, f"{rate} x {wait}: {flying} must be in flight")
+    return sheet.finish(
+        f"One warp waits {wait} for each read, works a little, and waits again. Of "
+        f"{warps} warps, one works while the others wait. To keep {rate} busy for {wait}, {flying} "
+        f"must be in flight on {found.name}.",
+        height=top + 8,
+    )
+
+
 class _Time:
     """A lane's time, from the left to the right edge of the sheet."""
 
     def __init__(self, sheet: Canvas, window: float) -> None:
         self.sheet, self.window = sheet, window
 
-    def span(self, y: float, begin: float, end: float, fill: str, *, gap: float = 0.0) -> None:
+    def span(
+        self,
+        y: float,
+        begin: float,
+        end: float,
+        fill: str,
+        *,
+        gap: float = 0.0,
+        tall: float = _TALL,
+    ) -> None:
         """Draw what takes a time, as far as it lies within the window."""
         scale, end = (WIDTH - _LANE) / self.window, min(end, self.window)
         if begin < end:
             wide = max(scale * (end - begin) - gap, 0.5)
-            self.sheet.rect(_LANE + scale * begin, y, wide, _TALL, fill=fill, radius=0)
+            self.sheet.rect(_LANE + scale * begin, y, wide, tall, fill=fill, radius=0)
 
 
 def _heads(sheet: Canvas, y: float, name: str, time: str) -> None:
