@@ -42,12 +42,12 @@ def test_topics_are_shared() -> None:
 
 
 def test_inline_numbers_of_the_first_chapter_open_and_none_is_given(built_book: Path) -> None:
-    path = built_book / "tutorials" / "hello_world.html"
+    path = built_book / "tutorials" / "where_time_goes.html"
     page = with_cards(path.read_text(encoding="utf-8"), path)
     opened = re.findall(r'class="opens" data-opens="([\w-]+)"', page)
     assert len(opened) > 40
     assert all(f'<template id="{each}"' in page for each in opened)
-    chapter = (ROOT / "tutorials" / "hello_world.qmd").read_text(encoding="utf-8")
+    chapter = (ROOT / "tutorials" / "where_time_goes.qmd").read_text(encoding="utf-8")
     assert re.findall(r"\.given kind=[\"'](\w+)", chapter) == ["definition"]
 
 

@@ -1,0 +1,27 @@
+"""Claims of where_time_goes.qmd that need other answers than the page's."""
+
+from mlsim_course import bank
+from mlsim_exercises.evaluation import variants
+
+# "An exercise asks which change pays most": the ten lines and the calibrated estimate agree on it.
+exercise = bank.exercises["compile-or-buy"]
+assert "names the same change first" in exercise.solution
+for given_numbers in variants(exercise):
+    names = {}
+    assigned = [f"{name} = {value!r}" for name, value in given_numbers.items()]
+    exec("\n".join([*assigned, exercise.setup]), names)
+    assert max(names["gain"], key=names["gain"].get) == max(
+        names["estimated"], key=lambda name: float(names["estimated"][name])
+    )
+
+# The decision: neither rate gains a tenth in a model with launches, in software of any class.
+for name in ("engine", "kernels", "eager", "graph"):
+    asked = {"estimate": "calibrated", "software": name}
+    usual = Engine.solve(model, gpu, **asked).latency
+    wider = Engine.solve(model, gpu, memory_bandwidth=2 * bandwidth, **asked).latency
+    assert Engine.solve(model, gpu, **asked).bottleneck == "Overhead Bound"
+    assert usual / wider < 1.1
+
+# "Gained nothing at all", and "a better program gains more than either".
+assert old[v100][1].published <= old[t4][1].published
+assert max(own[:2]) < 1.1 < 1.5 < own[2]
