@@ -1,4 +1,4 @@
-"""Pages drawn from the code: glossary, how the package works, API reference."""
+"""Pages drawn from the code: quantities, how the package works, API reference."""
 
 import ast
 import contextlib
@@ -27,10 +27,8 @@ CHAPTERS = [
 # Public, and not among the names of their package, which would load them.
 DEEPER = ("mlsim.workloads.huggingface", "mlsim.zoo.review")
 CELL = re.compile(r"^```\{python\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(
-    r"^\*\*\[([^\]]+)\]\{\.term-entry #([\w-]+)(?: also=\"([^\"]*)\")?\}\*\*"
-    r"(?: \$([^$]+)\$, (.+?))?\. \[([^\]]+)\]\{\.glossary-definition\}$",
-    re.MULTILINE,
+ROW = re.compile(
+    r"^\| \[([^\]]+)\]\{#term-([\w-]+)\} \| \$(.+?)\$ \| (.+?) \| (.+?) \| (\w+) \|$", re.MULTILINE
 )
 
 
@@ -59,24 +57,14 @@ def run(monkeypatch):
     return run_page
 
 
-def test_glossary_has_every_quantity_once(run, tmp_path):
-    printed, _ = run("glossary.qmd")
-    entries = ENTRY.findall(printed)
-    assert len(entries) == printed.count(".glossary-entry")
-    ids = [entry[1] for entry in entries]
-    assert len(set(ids)) == len(ids)
-    assert ids == sorted(ids)
-    # The name stands first; a word in brackets may say of what, and some letters are large.
-    found = {
-        re.sub(r" \(.*\)$", "", term).replace(" ", "_").lower(): (symbol, said)
-        for term, _, _, symbol, _, said in entries
-        if symbol
-    }
+def test_the_list_of_quantities_has_each_once(run, tmp_path):
+    printed, _ = run("quantities.qmd")
+    rows = ROW.findall(printed)
+    assert len(rows) == printed.count("\n") - 2
+    ids = [row[1] for row in rows]
+    assert ids == sorted(set(ids))
+    found = {name.replace(" ", "_").lower(): (symbol, said) for name, _, symbol, _, said, _ in rows}
     assert found == {each.name: (each.symbol, each.definition) for each in VOCABULARY.values()}
-    # A word leads to one entry, whatever its case.
-    words = [entry[0].lower() for entry in entries]
-    words += [word.lower() for entry in entries for word in entry[2].split("; ") if word]
-    assert not {word for word in words if words.count(word) > 1}
     symbols = [Formula(symbol, display=False) for symbol, _ in found.values()]
     made = typeset(symbols, load_assets(), TextCache(tmp_path), {})
     assert not [each for each in symbols if made[each].error]

@@ -141,7 +141,7 @@ def test_every_number_is_a_button_in_no_other_and_opens_inside_the_window(lesson
     assert moves == "none"
 
 
-def test_on_a_phone_it_is_a_sheet_at_the_bottom_and_a_term_a_link(lesson: Any) -> None:
+def test_on_a_phone_it_is_a_sheet_at_the_bottom_also_of_a_term(lesson: Any) -> None:
     page = lesson(viewport=PHONE, has_touch=True, reduced_motion="reduce")
     first(page).tap()
     box = page.locator("#opens-card").bounding_box()
@@ -150,8 +150,44 @@ def test_on_a_phone_it_is_a_sheet_at_the_bottom_and_a_term_a_link(lesson: Any) -
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.locator(".card-close").tap()
     assert not page.locator("#opens-card").is_visible()
+    here = page.url
     page.locator("a.term").first.tap()
+    card = page.locator("#opens-card")
+    card.wait_for(state="visible")
+    box = card.bounding_box()
+    assert round(box["y"] + box["height"]) == PHONE["height"]
+    assert page.url == here
+    assert card.inner_text().split("\n")[0] == "infusion"
+    assert "What water and leaves become" in card.inner_text()
+    card.get_by_text("Glossary").tap()
     page.wait_for_url("**/glossary.html#term-infusion")
+
+
+def test_a_term_opens_by_keys_and_says_where_it_is_explained(lesson: Any) -> None:
+    page = lesson()
+    term, card = page.locator("a.term[data-place]").first, page.locator("#opens-card")
+    term.focus()
+    page.keyboard.press("Enter")
+    card.wait_for(state="visible")
+    assert not page.locator("#term-hint").is_visible()
+    assert term.get_attribute("aria-expanded") == "true"
+    place = card.get_by_role("link").first
+    assert place.inner_text() == term.get_attribute("data-place") == "Chapter 1"
+    assert place.get_attribute("href").endswith("steep.html")
+    page.keyboard.press("Escape")
+    assert not card.is_visible()
+    assert page.evaluate("document.activeElement.className") == "term"
+
+
+def test_the_glossary_has_a_filter_and_knows_where_others_went(visit: Any, tea_url: str) -> None:
+    page = visit(f"{tea_url}/glossary.html")
+    page.get_by_label("Filter").fill("leaves")
+    assert page.locator(".glossary-entry:visible").count() == 1
+    assert page.locator(".glossary-filter [role=status]").inner_text() == "1 of 4"
+    page.get_by_label("Filter").fill("air")  # another spelling
+    assert page.locator(".glossary-entry:visible").inner_text().startswith("draught")
+    page.goto(f"{tea_url}/glossary.html#term-gone")
+    page.wait_for_url("**/steep.html#term-gone")
 
 
 def test_without_scripts_there_is_the_plain_number(lesson: Any) -> None:
@@ -166,7 +202,8 @@ def test_a_hint_shows_on_hover_and_on_focus(lesson: Any) -> None:
     term, hint = page.locator("a.term").first, page.locator("#term-hint")
     term.hover()
     hint.wait_for(state="visible")
-    assert hint.inner_text() == "What water and leaves become, in about 2^3 minutes or longer."
+    said = "What water and leaves become, in about 2^3 minutes or longer. Explained in Chapter 1."
+    assert hint.inner_text() == said
     assert hint.get_attribute("role") == "tooltip"
     assert term.get_attribute("aria-describedby") == "term-hint"
     assert inside(page, "#term-hint")

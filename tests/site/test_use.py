@@ -47,7 +47,7 @@ def test_arrows_choose_a_result_and_enter_goes_there(visit_garden: Visit) -> Non
     found.first.wait_for()
     page.wait_for_load_state("networkidle")  # parts of the index that come late may add results
     assert found.count() >= 3
-    assert page.locator("#search-status[role=status]").inner_text() == f"{found.count()} results"
+    assert page.locator("#search-status[role=status]").inner_text() == f"{found.count()} pages"
     chosen = page.locator("#search-results [aria-selected=true]")
     at = chosen.get_attribute
     first, last = at("href"), found.last.get_attribute("href")
@@ -85,6 +85,17 @@ def test_the_search_gives_the_focus_back_and_stays_where_nothing_is_found(
         page.keyboard.press(key)
     assert is_open("dialog => dialog.open")
     assert page.url.endswith("/index.html")
+
+
+def test_a_word_that_is_near_is_an_option_that_asks_for_it(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
+    found = searched(page, "marrowfattt")
+    page.get_by_text("Nothing found for “marrowfattt”").wait_for()
+    assert found.all_inner_texts() == ["marrowfat"]
+    page.keyboard.press("Enter")
+    page.get_by_text("3 pages").wait_for()
+    assert page.input_value("#search-input") == "marrowfat"
+    assert page.evaluate(f"{FOCUS}.id") == "search-input"
 
 
 def test_from_disk_search_links_and_looks_work_and_nothing_is_asked_for(

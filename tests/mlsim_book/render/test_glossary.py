@@ -33,9 +33,17 @@ def test_where_hints_go_and_what_they_tell() -> None:
     html, used = TERMS.hint("<p>The memory bandwidth is high.</p>", "../g.html")
     assert html == (
         '<p>The <a class="term" href="../g.html#term-bw"'
-        ' data-definition="Bytes &quot;per&quot; second.">memory bandwidth</a> is high.</p>'
+        ' data-definition="Bytes &quot;per&quot; second." data-term="memory bandwidth">'
+        "memory bandwidth</a> is high.</p>"
     )
     assert used == ["term-bw"]
+    told = Terms([Entry("term-lid", "It covers.", ("lid",), "Chapter 2", "part/lids.html#sec-a")])
+    for glossary, at in (
+        ("g.html", "part/lids.html#sec-a"),
+        ("../g.html", "../part/lids.html#sec-a"),
+    ):
+        html, _ = told.hint("<p>A lid.</p>", glossary)
+        assert f' data-term="lid" data-place="Chapter 2" data-at="{at}">lid</a>' in html
 
 
 # ------------------------------------------------------------- whole books
@@ -66,8 +74,8 @@ def test_hints_and_first_uses_over_a_book(
         for name in ("part/two.html", "three.html", "off.html", "glossary.html")
     )
     assert (
-        '<a class="term" href="../glossary.html#term-pot" data-definition="A vessel, 2^3 l.">'
-        "Big kettles</a>, then a pot."
+        '<a class="term" href="../glossary.html#term-pot" data-definition="A vessel, 2^3 l."'
+        ' data-term="pot">Big kettles</a>, then a pot.'
     ) in two
     assert three.count('class="term"') == 1
     assert 'class="term"' not in off

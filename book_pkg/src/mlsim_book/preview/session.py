@@ -41,7 +41,7 @@ from mlsim_book.render.pandoc import find_pandoc
 from mlsim_book.run.page_cache import depends_names
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site.assemble import write_site
-from mlsim_book.site.search import SEARCH, write_search
+from mlsim_book.site.search import SEARCH, Wording, write_search
 from mlsim_book.site.swap import take_turns
 
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
@@ -329,7 +329,8 @@ class Rebuilder:
 
     def __init__(self, root: Path, *, lenient: bool, jobs: int, progress: Progress) -> None:
         self.root, self.lenient, self.jobs, self.progress = root, lenient, jobs, progress
-        self.variants: Mapping[str, str] = {}  # what the search index is made of
+        # what the search index is made of
+        self.indexed: tuple[Mapping[str, str], Wording] = {}, Wording()
         self._memo = Memo()
         self._pages: dict[str, tuple[Any, ExecutedPage]] = {}
         self._project: Project | None = None
@@ -354,8 +355,8 @@ class Rebuilder:
         find_pandoc()
         pages = self._execute(project, problems)
 
-        def index_later(variants: Mapping[str, str], _: Path) -> None:
-            self.variants = variants
+        def index_later(variants: Mapping[str, str], _: Path, wording: Wording) -> None:
+            self.indexed = variants, wording
 
         write_site(
             project, pages, out, problems, jobs=self.jobs, progress=lambda _: None,
@@ -368,7 +369,8 @@ class Rebuilder:
 
     def write_index(self, out: Path) -> None:
         """Write the search index of the last build into a folder."""
-        write_search(self.variants, out)
+        variants, wording = self.indexed
+        write_search(variants, out, wording)
 
     def _execute(self, project: Project, problems: Problems) -> list[ExecutedPage]:
         """Return all pages, executing those whose text is another than before."""

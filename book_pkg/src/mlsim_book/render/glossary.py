@@ -5,11 +5,13 @@
     ::: {.glossary-entry}
     [draught]{.term-entry #term-draught also="draughts; draft"}
     [The current of air through a chimney.]{.glossary-definition}
+    [Explained in @sec-chimneys.]{.term-explained}
     :::
 
 On every other page the first occurrence of a term in running text becomes a link
-to its entry, with the definition; front matter `mlsim-book: {terms: false}`
-switches that off for a page. Each entry says on which page its term comes first.
+to its entry, with the definition and the place where it is explained; front matter
+`mlsim-book: {terms: false}` switches that off for a page. An entry that names no place says on
+which page its term comes first.
 All this is done when references are filled in, so rendered pages stay valid.
 """
 
@@ -17,7 +19,9 @@ from __future__ import annotations
 
 import difflib
 import html as htmllib
+import posixpath
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,11 +34,16 @@ from mlsim_book.render.postprocess import Element, Text, edited, parse, relative
 
 _TEX = (  # what makes a small formula readable as text
     (r"\\(?:mathrm|text|mathit|mathbf|operatorname)\s*", ""),
-    (r"\\times\b\s*", "×"),
-    (r"\\cdot\b\s*", "·"),
+    (r"\s*\\times\b\s*", " × "),
+    (r"\s*\\cdot\b\s*", " · "),
+    (r"\s*\\leq?\b\s*", " ≤ "),
+    (r"\s*\\geq?\b\s*", " ≥ "),
+    (r"\s*\\approx\b\s*", " ≈ "),
+    (r"\\(?:left|right|displaystyle)\b", ""),
+    (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2"),
     (r"\\[,;:! ]", " "),
+    (r"\\([%&#$_])", r"\1"),
     (r"[{}]", ""),
-    (r"\\([a-zA-Z]+)", r"\1"),
 )
 
 
@@ -131,6 +140,7 @@ def read_entries(home: FilledPage, reporter: Reporter) -> list[Entry]:
             str(term.attribute("id")),
             plain_text(home.body, definition),
             (name, *filter(None, also)),
+            *_place(home.body, block),
         )
         for spelling in entry.spellings:
             if taken.setdefault(spelling, name) != name:
@@ -143,13 +153,20 @@ def read_entries(home: FilledPage, reporter: Reporter) -> list[Entry]:
     return entries
 
 
+def _place(html: str, entry: Element) -> tuple[str, str]:
+    """Return where a term is explained, and the address of that place, if its entry says so."""
+    said = next(entry.all("term-explained"), None)
+    link = next((each for each in said.below() if each.tag == "a"), None) if said else None
+    return (plain_text(html, link), link.attribute("href") or "") if link else ("", "")
+
+
 def _with_first_uses(home: FilledPage, first: Mapping[str, FilledPage]) -> str:
-    """Return the glossary's body with, in each entry, the page where its term comes first."""
+    """Return the glossary's body with, where no place is named, the page of the first use."""
     edits = []
     for block in parse(home.body).all("glossary-entry"):
         term = next(block.all("term-entry"), None)
         used = first.get(term.attribute("id") or "") if term else None
-        if used is not None:
+        if used is not None and not any(block.all("term-explained")):
             href = relative(used.page.chapter.href, home.page.chapter.href)
             link = f'<a href="{htmllib.escape(href)}">{htmllib.escape(used.title, quote=False)}</a>'
             line = f'<div class="term-first-used">First used in: {link}</div>\n'
@@ -173,16 +190,33 @@ def _pieces(html: str, element: Element) -> list[str]:
         if isinstance(child, Text):
             pieces.append(htmllib.unescape(html[child.start : child.end]))
         elif "math" in child.classes:
-            tex = htmllib.unescape(html[child.inner : child.inner_end])
-            for pattern, new in _TEX:
-                tex = re.sub(pattern, new, tex)
-            pieces.append(tex)
+            pieces.append(tex_text(htmllib.unescape(html[child.inner : child.inner_end])))
         elif not {"citation", "footnote-ref"} & child.classes and child.tag not in {
             "script",
             "style",
         }:
             pieces += _pieces(html, child)
     return pieces
+
+
+def tex_text(tex: str) -> str:
+    r"""Return a small formula as text.
+
+    >>> tex_text(r"2^{30} \cdot \frac{F}{D}"), tex_text(r"t_\text{mem} \leq \beta")
+    ('2^30 · F/D', 't_mem ≤ β')
+    """
+    for pattern, new in _TEX:
+        tex = re.sub(pattern, new, tex)
+    return re.sub(r"\\([a-zA-Z]+)", lambda found: _sign(found[1]), tex)
+
+
+def _sign(name: str) -> str:
+    """Return the Greek letter of a name, or else the name."""
+    case = "SMALL" if name.islower() else "CAPITAL"
+    try:
+        return unicodedata.lookup(f"GREEK {case} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
+    except KeyError:
+        return name
 
 
 _PROSE_TAGS = frozenset({"p", "li", "dd"})
@@ -200,11 +234,13 @@ _BARRED_CLASSES = frozenset({
 
 @dataclass(frozen=True)
 class Entry:
-    """A term: where it is defined, as what, and how it is spelled."""
+    """A term: where it is defined, as what, how it is spelled, and where it is explained."""
 
     id: str
     definition: str
     spellings: tuple[str, ...]
+    place: str = ""  # where it is explained
+    at: str = ""  # the address of that place, from the glossary's page
 
 
 class Terms:
@@ -246,7 +282,15 @@ class Terms:
                 used[entry.id] = None
                 href = htmllib.escape(f"{glossary}#{entry.id}")
                 meaning = htmllib.escape(entry.definition)
-                link = f'<a class="term" href="{href}" data-definition="{meaning}">{match[0]}</a>'
+                told = f' data-term="{htmllib.escape(entry.spellings[0])}"'
+                if entry.place:
+                    at = posixpath.normpath(posixpath.join(posixpath.dirname(glossary), entry.at))
+                    told += f' data-place="{htmllib.escape(entry.place)}"'
+                    told += f' data-at="{htmllib.escape(at)}"'
+                link = (
+                    f'<a class="term" href="{href}" data-definition="{meaning}"{told}>'
+                    f"{match[0]}</a>"
+                )
                 edits.append((*match.span(), link))
         return edited(html, edits), list(used)
 

@@ -48,7 +48,7 @@ from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
 from mlsim_book.run.outputs import LIVE
-from mlsim_book.site.search import search_page, write_search
+from mlsim_book.site.search import Wording, search_page, search_wording, write_search
 from mlsim_book.site.shared_files import LIBS, cards_place, cards_script, write_shared
 from mlsim_book.site.template import (
     Offer,
@@ -202,7 +202,7 @@ def macros_of(project: Project) -> Mapping[str, str]:
 
 
 Progress = Callable[[str], None]
-WriteSearch = Callable[[Mapping[str, str], Path], None]
+WriteSearch = Callable[[Mapping[str, str], Path, Wording], None]
 
 
 def step_line(what: str, count: int, started: float) -> str:
@@ -286,7 +286,7 @@ def write_site(
     if project.site_url:
         _write_text(out / "404.html", site.missing(finished[0].page))
     variants = {each.page.page.chapter.href: each.search for each in finished}
-    (index or write_search)(variants, out)
+    (index or write_search)(variants, out, search_wording(project))
     if "zip" in formats:
         others = [download_name(project, form) for form in formats]
         others += offered.zips

@@ -1,7 +1,8 @@
 """The search of a book: what of its pages is indexed, and the files that the site gets.
 
 Section ids stand on `<section>`; the variant of a page that is indexed has them on
-headings, and neither navigation nor formulas. An element with `data-search-ignore` is left out.
+headings, and neither navigation nor displayed formulas. An element with `data-search-ignore` is
+left out, folded code too, and what an exercise or a self-check folds: hints, answers, solutions.
 `theme/search-index.js` answers from these files, over a server as from disk.
 
 The index of a book's sections, cut into small scripts of which a query loads a few. Sections are
@@ -11,6 +12,11 @@ These are cut by the alphabet. What a result shows, the pieces' titles and texts
 order of the book. All are plain scripts, since a page that is read from disk may load nothing
 else; the name of each contains the hash of its content.
 
+A term with several spellings, or of several words, is a word of its own, `~7`, in each piece
+that holds one of its spellings: "KV cache" is found as these words together, and "OOM" where
+"out of memory" stands. Spellings are those of the glossary and of `search: synonyms:`. Words for
+guessing what was mistyped are one more part, the commonest first.
+
 Words are folded: case, accents and other ways to write a letter make no difference. Signs that are
 part of a letter (the vowels of Devanagari) stay. Chinese, Japanese, Thai and their like are cut
 into pairs of characters. `theme/search-index.js` does the same to what a reader types.
@@ -18,6 +24,7 @@ into pairs of characters. `theme/search-index.js` does the same to what a reader
 
 from __future__ import annotations
 
+import fnmatch
 import html as htmllib
 import json
 import re
@@ -25,12 +32,16 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mlsim_book.caches import content_hash
+from mlsim_book.errors import SourceError
+from mlsim_book.model import Project
+from mlsim_book.read.yamlfile import book_settings
+from mlsim_book.render.glossary import plain_text, tex_text
 from mlsim_book.render.postprocess import Element, Text, edited, parse
 from mlsim_book.site.shared_files import FOLDER, LIBS
 
@@ -41,6 +52,8 @@ LEVELS = string.ascii_uppercase + string.ascii_lowercase
 _FULL = 3.5  # the weight that the last level stands for
 _TITLE_WEIGHT, _HEADING_WEIGHT = 2.5, 1.5
 _SATURATION, _LENGTH = 1.2, 0.6  # the two parameters of BM25, k1 and b
+_TYPED = 4  # letters: shorter words are another word too easily
+_SEEN, _COMMON = 3, 20  # pieces in which a word stands that may have been meant
 # Accents and points that one may leave out: Latin, Greek, Cyrillic; Hebrew; Arabic.
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]"
@@ -53,6 +66,51 @@ _SPACELESS = (
 _RUN = re.compile(f"([{_SPACELESS}]+)|[^{_SPACELESS}]+")
 
 
+Phrase = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What a book says of its search: how much a page's hits count, and what means the same."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)  # by page; 1 if not given
+    synonyms: Sequence[Sequence[str]] = ()
+
+
+def search_wording(project: Project) -> Wording:
+    """Return what `_quarto.yml` says under `mlsim-book: search:`.
+
+    Raises
+    ------
+    SourceError
+        It is not `weights:`, numbers by pattern of a page's source, and `synonyms:`, lists.
+    """
+    settings = book_settings(project.metadata).get("search") or {}
+    known = isinstance(settings, dict) and not settings.keys() - {"weights", "synonyms"}
+    weights = settings.get("weights") or {} if known else {}
+    synonyms = settings.get("synonyms") or [] if known else []
+    if not (
+        known and isinstance(weights, dict) and isinstance(synonyms, list)
+        and all(isinstance(each, (int, float)) and each > 0 for each in weights.values())
+        and all(isinstance(each, list) and len(each) > 1 for each in synonyms)
+    ):  # fmt: skip
+        raise SourceError(
+            f"`mlsim-book: search:` is {settings!r}, which the search can't use",
+            file="_quarto.yml",
+            hint="Write `weights: {'math*.qmd': 0.2}` and `synonyms: [[out of memory, OOM]]`.",
+        )
+    return Wording(
+        {
+            chapter.href: next(
+                (float(weights[each]) for each in weights if fnmatch.fnmatch(chapter.source, each)),
+                1.0,
+            )
+            for chapter in project.chapters
+        },
+        [[str(word) for word in group] for group in synonyms],
+    )
+
+
 @dataclass(frozen=True)
 class Section:
     """A section of a page, or what stands above the first: it has the page's title."""
@@ -62,21 +120,43 @@ class Section:
     title: str
     text: str
     goes_on: bool = False  # whether this is a further piece of the section before
+    asks: bool = False  # whether it is an exercise, which counts less than what explains
 
 
-def index_files(sections: Iterable[Section]) -> tuple[dict[str, Any], dict[str, str]]:
+def index_files(
+    sections: Iterable[Section],
+    weights: Mapping[str, float] | None = None,
+    terms: Sequence[Sequence[Phrase]] = (),
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the head of the index, and its parts by name.
+
+    Parameters
+    ----------
+    weights
+        What a hit counts, by the address of its page; 1 if not given.
+    terms
+        The spellings of each term.
 
     >>> long = [Section(name, "A", "A", "x" * size) for name, size in (("a", 7000), ("b", 2))]
     >>> heads, parts = index_files(long)
     >>> heads["pieces"], heads["goesOn"], [at for at, _ in heads["texts"]], len(parts)
-    (5, [1, 2, 3], [0, 2], 3)
+    (5, [1, 2, 3], [0, 2], 4)
     """
     pieces = [piece for each in sections for piece in cut_long(each)]
     parts: dict[str, str] = {}
-    heads: dict[str, Any] = {"pieces": len(pieces), "words": [], "texts": []}
+    heads: dict[str, Any] = {"pieces": len(pieces), "words": [], "texts": [], "pages": []}
     heads["goesOn"] = [number for number, each in enumerate(pieces) if each.goes_on]
-    for lines in cut(postings(pieces), WORDS_PART):
+    heads["asks"] = [number for number, each in enumerate(pieces) if each.asks]
+    heads["terms"] = [";".join(map(" ".join, each)) for each in terms]
+    page = None
+    for number, each in enumerate(pieces):
+        href = each.url.partition("#")[0]
+        if href != page:
+            heads["pages"].append([number, (weights or {}).get(href, 1)])
+            page = href
+    ordered = postings(pieces, terms)
+    heads["known"] = _add(parts, "k", _json(known_words(ordered)))
+    for lines in cut(ordered, WORDS_PART):
         first = lines[0].split(" ")[0]
         heads["words"].append([first, _add(parts, "w", _json("\n".join(lines)))])
     shown = (_json([each.url, each.page, each.title, each.text]) for each in pieces)
@@ -132,21 +212,103 @@ def cut(entries: Iterable[str], size: int) -> Iterator[list[str]]:
         yield group
 
 
-def postings(pieces: Sequence[Section]) -> list[str]:
+def known_words(lines: Iterable[str]) -> list[str]:
+    """Return what may have been meant by a mistyped word: words of common pieces, and the others.
+
+    >>> known_words(["clay 0A1B2C", "kiln 0A", "pot 0A1B2C", "~0 0A1B2C"])
+    ['', 'clay']
+    """
+    counted = [(len(re.findall("[A-Za-z]", each.partition(" ")[2])), each) for each in lines]
+    counted.sort(key=lambda each: -each[0])
+    found = [(count, line.partition(" ")[0]) for count, line in counted if count >= _SEEN]
+    kept = [(count, each) for count, each in found if len(each) >= _TYPED and each.isalpha()]
+    common = " ".join(each for count, each in kept if count >= _COMMON)
+    return [common, " ".join(each for count, each in kept if count < _COMMON)]
+
+
+def spelled(variants: Iterable[str], synonyms: Iterable[Sequence[str]] = ()) -> list[list[Phrase]]:
+    """Return the terms whose spellings are looked up together: the glossary's, and synonyms.
+
+    What shares a spelling is one term. A term of one word alone needs no entry.
+
+    >>> entry = '<p><span class="term-entry" id="t" data-also="kilns; big oven">kiln</span>'
+    >>> spelled([entry + '<span class="term-entry" id="u">clay</span>'], [["big oven", "BO"]])
+    [[('big', 'oven'), ('bo',), ('kiln',)]]
+    """
+    groups = [list(each) for each in synonyms]
+    for variant in variants:
+        if "term-entry" in variant:
+            for entry in parse(variant).all("term-entry"):
+                also = re.split(r"\s*[;,]\s*", entry.attribute("data-also") or "")
+                groups.append([plain_text(variant, entry), *also])
+    terms: list[dict[Phrase, None]] = []
+    for group in groups:
+        term = {_phrase(words(each)): None for each in group if words(each)}
+        for other in [each for each in terms if each.keys() & term.keys()]:
+            terms.remove(other)
+            term = {**other, **term}
+        terms.append(term)
+    return [list(each) for each in terms if len(each) > 1 or len(next(iter(each), ())) > 1]
+
+
+def _phrase(found: Sequence[str]) -> Phrase:
+    """Return words in the singular, as far as their endings tell.
+
+    >>> _phrase(["batches", "intensities", "weights", "loss", "gas"])
+    ('batch', 'intensity', 'weight', 'loss', 'gas')
+    """
+    return tuple(
+        each
+        if len(each) < _TYPED or each[-1] != "s" or each[-2] == "s"
+        else f"{each[:-3]}y"
+        if each.endswith("ies")
+        else each[:-2]
+        if each.endswith(("ches", "shes", "sses", "xes"))
+        else each[:-1]
+        for each in found
+    )
+
+
+def _terms_in(found: Sequence[str], begins: Mapping[str, list[tuple[Phrase, str]]]) -> list[str]:
+    """Return the terms in a run of words, each as often as it stands there."""
+    singular = _phrase(found)
+    return [
+        next(
+            (term for phrase, term in begins[word] if singular[at : at + len(phrase)] == phrase), ""
+        )
+        for at, word in enumerate(singular)
+        if word in begins
+    ]
+
+
+def postings(pieces: Sequence[Section], terms: Sequence[Sequence[Phrase]] = ()) -> list[str]:
     """Return a line for each word, in the order in which a browser compares words.
 
     >>> postings([Section("a", "Tea", "Tea", "Hot"), Section("a#b", "Tea", "Hot tea", "")])
     ['hot 0F1R', 'tea 0l1R']
+    >>> postings([Section("a", "A", "B", "Hot teas")], [[("hot", "tea")]])[-1]
+    '~0 0G'
     """
-    texts = [Counter(words(each.text)) for each in pieces]
+    begins: dict[str, list[tuple[Phrase, str]]] = {}
+    for number, spellings in enumerate(terms):
+        for phrase in spellings:
+            begins.setdefault(phrase[0], []).append((phrase, f"~{number}"))
+    for each in begins.values():
+        each.sort(key=lambda one: -len(one[0]))
+
+    def told(text: str) -> list[str]:
+        found = words(text)
+        return found + [each for each in _terms_in(found, begins) if each]
+
+    texts = [Counter(told(each.text)) for each in pieces]
     lengths = [counts.total() for counts in texts]
     mean = sum(lengths) / max(len(lengths), 1) or 1
     lines: dict[str, list[str]] = {}
     last: dict[str, int] = {}
     for number, (piece, counts, length) in enumerate(zip(pieces, texts, lengths, strict=True)):
-        title = [] if piece.goes_on else words(piece.title)
+        title = [] if piece.goes_on else told(piece.title)
         named = (_HEADING_WEIGHT if "#" in piece.url else _TITLE_WEIGHT) * (
-            0.6 + 0.4 / max(len(title), 1)
+            0.6 + 0.4 / max(sum(each[0] != "~" for each in title), 1)
         )
         spread = _SATURATION * (1 - _LENGTH + _LENGTH * length / mean)
         for word in {*counts, *title}:
@@ -207,15 +369,23 @@ IGNORE = "data-search-ignore"
 _SECTION = re.compile(r'<section id="([^"]+)"([^>]*)>(\s*)<(h[1-6])\b')
 _HEADING = re.compile(r'<h[1-6]\b[^>]*?\sid="([^"]+)"[^>]*>(.*?)</h[1-6]>', re.DOTALL)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+_EXERCISE = re.compile(  # what begins one, which is a section of its own in the index
+    r'<div id="(exr-[^"]+)" class="theorem exercise\b[^>]*>\s*<p>'
+    r'<span class="theorem-title"><strong>(.*?)</strong></span>',
+    re.DOTALL,
+)
 _TAG = re.compile(r"<[^>]*>")
 _WITHIN = re.compile(  # tags at which no word ends
     r"</?(?:a|abbr|b|bdi|cite|code|em|i|kbd|mark|q|s|small|span|strong|sub|sup|u|var|wbr)\b[^>]*>"
 )
 _NOISE = re.compile(
-    r'<span class="math (?:inline|display)">.*?</span>|<button\b.*?</button>|<svg\b.*?</svg>'
+    r'<span class="math display">.*?</span>|<button\b.*?</button>|<svg\b.*?</svg>'
     r'|<span class="(?:header-section-number|screen-reader-only)">.*?</span>',
     re.DOTALL,
 )
+_FORMULA = re.compile(r'<span class="math inline">(.*?)</span>', re.DOTALL)
+# What waits until a reader asks for it.
+_FOLDED = frozenset({"code-fold", "exercise-folds"})
 
 
 def search_page(title: str, body: str) -> str:
@@ -224,16 +394,18 @@ def search_page(title: str, body: str) -> str:
     >>> search_page("T", '<section id="a" class="x"><h2>A</h2></section>')
     '<title>T</title><section class="x"><h2 id="a">A</h2></section>'
     """
-    if IGNORE in body:
-        body = edited(body, [(*each, " ") for each in _ignored(parse(body))])
-    body = _NOISE.sub(" ", body)
+    body = edited(body, [(*each, " ") for each in _ignored(parse(body))])
+    body = _NOISE.sub(" ", _EXERCISE.sub(r'<div><h6 id="\1">\2</h6><p>', body))
+    body = _FORMULA.sub(lambda found: htmllib.escape(tex_text(htmllib.unescape(found[1]))), body)
     return f"<title>{title}</title>" + _SECTION.sub(r'<section\2>\3<\4 id="\1"', body)
 
 
-def write_search(pages: Mapping[str, str], out: Path) -> None:
+def write_search(pages: Mapping[str, str], out: Path, wording: Wording | None = None) -> None:
     """Write the index of the variants (by page) into a site."""
+    wording = wording or Wording()
     found = (each for href, html in pages.items() for each in sections(href, html))
-    heads, parts = index_files(found)
+    weights = {quote(href): weight for href, weight in wording.weights.items()}
+    heads, parts = index_files(found, weights, spelled(pages.values(), wording.synonyms))
     engine = (FOLDER / "search-index.js").read_text(encoding="utf-8")
     data = json.dumps(heads, ensure_ascii=False, separators=(",", ":"))
     folder = out / SEARCH
@@ -253,11 +425,16 @@ def sections(href: str, html: str) -> Iterator[Section]:
     body = html[found.end() :] if found else html
     address = quote(href)
     url, title, start = address, page, 0
+
+    def section(end: int) -> Section:
+        asks = "#exr-" in url or 'class="selfcheck"' in body[start:end]
+        return Section(url, page, title, _text(body[start:end]), asks=asks)
+
     for match in _HEADING.finditer(body):
-        yield Section(url, page, title, _text(body[start : match.start()]))
+        yield section(match.start())
         url = f"{address}#{htmllib.unescape(match[1])}"
         title, start = _text(match[2]), match.end()
-    yield Section(url, page, title, _text(body[start:]))
+    yield section(len(body))
 
 
 def _text(html: str) -> str:
@@ -271,10 +448,13 @@ def _text(html: str) -> str:
 
 def _ignored(element: Element) -> Iterator[tuple[int, int]]:
     """Yield where the contents are that search leaves out."""
+    before: frozenset[str] = frozenset()
     for child in element.children:
         if isinstance(child, Text):
             continue
-        if child.attribute(IGNORE) is not None or IGNORE in child.source.split():
+        answers = "selfcheck" in before and "callout" in child.classes
+        if answers or child.classes & _FOLDED or IGNORE in child.source:
             yield child.inner, child.inner_end
         else:
             yield from _ignored(child)
+        before = frozenset(child.classes)

@@ -217,7 +217,7 @@ def write_shared(assets: Assets, out: Path, favicon: Path = FOLDER / "icon.svg")
         *(_read(FOLDER / f"{name}.css") for name in sheets),
     ])  # fmt: skip
     css = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", css)
-    scripts = ("book", "margins", "lightbox", "code-tools", "opens", "terms", "search")
+    scripts = ("book", "margins", "lightbox", "code-tools", "card", "opens", "terms", "search")
     script = "".join(_read(FOLDER / f"{name}.js") for name in scripts)
 
     def write(stem: str, text: str, suffix: str) -> str:

@@ -161,6 +161,10 @@ function reveal(id) {
     }
   }
   if (target) target.scrollIntoView();
+  else if (id) {
+    const elsewhere = document.querySelector("main a.elsewhere"); // where addresses of this page went
+    if (elsewhere) location.replace(`${elsewhere.href.split("#")[0]}#${encodeURIComponent(id)}`);
+  }
 }
 
 function startReveal() {

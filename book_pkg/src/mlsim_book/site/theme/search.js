@@ -46,51 +46,68 @@
   }
 
   /** What is found, in words. */
-  function said({ count, all, results }, words) {
-    if (!count) return `Nothing found for “${words}”`;
-    const number = count === 1 ? "1 result" : `${count} results`;
+  function said({ count, all, results, meant, near }, words) {
+    if (!count) {
+      const nothing = `Nothing found for “${words}”`;
+      return near.length ? `${nothing}. Words that are spelled nearly so:` : `${nothing}. Is there another word for it?`;
+    }
+    const number = count === 1 ? "1 page" : `${count} pages`;
     const some = all ? "" : " with some of these words";
-    return results.length < count ? `${number}${some}, the best ${results.length} shown` : number + some;
+    const best = results.length < count ? `, the best ${results.length} shown` : "";
+    return number + some + (meant.length ? ` for “${meant.join(" ")}”` : "") + best;
+  }
+
+  /** An option of the list: of a page, or of a word to search for. */
+  function option(index, ...parts) {
+    const item = document.createElement("li");
+    item.setAttribute("role", "presentation"); // the link is the option: none may be in another
+    const link = document.createElement("a");
+    link.id = `search-result-${index}`;
+    link.setAttribute("role", "option");
+    link.setAttribute("aria-selected", "false");
+    link.tabIndex = -1;
+    link.append(...parts.map(([name, pieces]) => {
+      const part = document.createElement("span");
+      part.className = name;
+      fill(part, pieces);
+      return part;
+    }));
+    item.append(link);
+    return [item, link];
+  }
+
+  function page(each, index) {
+    const title = each.title === each.page ? "" : each.page;
+    const [item, link] = option(index,
+      ["result-title", each.marked], ["result-page", [[title, false]]], ["result-text", each.excerpt]);
+    link.href = new URL(each.href, base).href;
+    link.addEventListener("click", () => dialog.close());
+    return item;
+  }
+
+  function word(each, index) {
+    const [item, link] = option(index, ["result-title", [[each, false]]]);
+    link.addEventListener("click", () => {
+      input.value = each;
+      search();
+      input.focus();
+    });
+    return item;
   }
 
   function show(answer, words) {
-    const found = answer.results;
-    list.replaceChildren(
-      ...found.map((each, index) => {
-        const item = document.createElement("li");
-        item.setAttribute("role", "presentation"); // the link is the option: none may be in another
-        const link = document.createElement("a");
-        link.id = `search-result-${index}`;
-        link.setAttribute("role", "option");
-        link.setAttribute("aria-selected", "false");
-        link.href = new URL(each.href, base).href;
-        link.tabIndex = -1;
-        const title = document.createElement("span");
-        title.className = "result-title";
-        fill(title, each.marked);
-        const page = document.createElement("span");
-        page.className = "result-page";
-        page.textContent = each.title === each.page ? "" : each.page;
-        const text = document.createElement("span");
-        text.className = "result-text";
-        fill(text, each.excerpt);
-        link.append(title, page, text);
-        link.addEventListener("click", () => dialog.close());
-        item.append(link);
-        return item;
-      }),
-    );
-    input.setAttribute("aria-expanded", String(found.length > 0));
+    list.replaceChildren(...answer.results.map(page), ...answer.near.map(word));
+    input.setAttribute("aria-expanded", String(list.children.length > 0));
     input.removeAttribute("aria-activedescendant");
     status.textContent = words ? said(answer, words) : "";
     chosen = -1;
-    if (found.length) choose(0);
+    if (list.children.length) choose(0);
   }
 
   async function search() {
     const words = input.value.trim();
     const mine = ++turn;
-    if (!words) return show({ count: 0, results: [] }, "");
+    if (!words) return show({ results: [], near: [] }, "");
     try {
       const answer = await (await load()).search(input.value);
       if (mine === turn) show(answer, words);
