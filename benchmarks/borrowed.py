@@ -1,6 +1,6 @@
 """How far answers are off whose constants were measured on other devices.
 
-    python benchmarks/borrowed.py [--write]
+    python benchmarks/borrowed.py [--write] [--bands]
 
 Each open case of the reference folder (`MLSIM_REFERENCE`) is predicted again with constants of
 its device left out, so that it borrows them: from the same chip, from its family, from its
@@ -8,7 +8,8 @@ class (`mlsim.hardware.kernel_constants`). Rows count at the level from which th
 what it computes and moves, and so do those of devices that nobody measured; of links, rows of
 several devices, also with the link at its full rate where nobody lends. Terms of software are
 fitted without the series of each row. `--write` renews `data/software/borrowed.csv`, of which
-the bands of answers with borrowed constants are made.
+the bands of answers with borrowed constants are made; and `bands.csv` beside it, the limits of
+all bands. `--bands` renews these alone, in seconds.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import fit_software as fits
 from tables import lay_out
 
 import mlsim.software as shelf
 from mlsim.engine.accuracy import ALL, CALIBRATED, CLOSE, BorrowedScore
-from mlsim.engine.bands import KIND, ON_RECORD, TIMES, quantile
+from mlsim.engine.bands import KIND, ON_RECORD, TIMES, limits_anew, quantile
 from mlsim.engine.predict import architectures, predict
 from mlsim.engine.predict.case import Case
 from mlsim.errors import NotMeasuredError
@@ -46,7 +48,7 @@ from mlsim.systems.link_calibration import OVER_PCIE
 
 CASES, MODELS = "cases-open.csv", "models.csv"
 TRAINING = ("train_lm", "train_cnn", "train_enc", "train_run")
-FILE = FOLDER / "borrowed.csv"
+FILE, BANDS = FOLDER / "borrowed.csv", FOLDER / "bands.csv"
 # What is left out, and from where it may then be lent.
 ASKED = (
     *(("device", level) for level in LEVELS[1:]),
@@ -137,18 +139,29 @@ def scores(folder: Path) -> Iterator[BorrowedScore]:
             )
 
 
+def keep(file: Path, found: Sequence[Any]) -> None:
+    """Write scores as a table."""
+    lines = [",".join(each.name for each in fields(found[0]))]
+    lines += [",".join(str(value) for value in asdict(each).values()) for each in found]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Print the scores as a table; with --write, keep them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="renew the table of the package")
+    parser.add_argument("--bands", action="store_true", help="renew the limits of bands alone")
     parser.add_argument("--what", help=argparse.SUPPRESS)
     parser.add_argument("--level", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, default=accuracy_folder())
+    parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
+    if given.bands:
+        keep(BANDS, list(limits_anew()))
+        return
     if given.level:
         print(json.dumps(list(ratios(given.what, given.level, given.folder))))
         return
-    found = list(scores(given.folder))
+    found = list(scores(given.folder or accuracy_folder()))
     percent = "{:.0%}".format
     shown = [
         [
@@ -161,10 +174,8 @@ def main() -> None:
     heads = ("left out", "lent by", "rows of", "rows", "own", "borrowed", "close", "ratio", "band")
     print(lay_out(heads, shown))
     if given.write:
-        names = [each.name for each in fields(BorrowedScore)]
-        lines = [",".join(names)]
-        lines += [",".join(str(value) for value in asdict(each).values()) for each in found]
-        FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        keep(FILE, found)
+        keep(BANDS, list(limits_anew()))
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
                 check(name, given[name])
         try:
             answer = function(*positional, **given)
-            return _banded(answer) if given.get("estimate") == _CALIBRATED else answer
+            return _banded(answer)
         except UnknownArgumentError as error:
             _refuse(function, error.argument, error.quantities, error.arguments)
         except TypeError as error:
@@ -134,15 +134,21 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _banded(answer: Any) -> Any:
-    """Return a calibrated answer that knows the bands around its results."""
+    """Return an answer that knows the bands around its results, or of what it expects."""
     if hasattr(answer, "banding"):  # no table of many answers
         answer.banding = _banding
     return answer
 
 
 def _banding(answer: Any, name: str) -> Any:
-    # By its name: bands are made of answers of these doors.
-    return import_module(f"{__name__}.bands").band_of(answer, name)
+    if answer.estimate != _CALIBRATED:
+        return None
+    # By its name: bands are made of answers of these doors. What a browser loads has none.
+    try:
+        bands = import_module(f"{__name__}.bands")
+    except ModuleNotFoundError:
+        return None
+    return bands.band_of(answer, name)
 
 
 def _refuse_names(

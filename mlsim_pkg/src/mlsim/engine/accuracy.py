@@ -366,7 +366,21 @@ class BorrowedScore:
     most: float
 
 
-Recorded = TypeVar("Recorded", FittedScore, ServiceScore, RivalScore, BorrowedScore)
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Between which measured over predicted speeds a part of the published rows of a kind lies.
+
+    `benchmarks/borrowed.py` keeps them, since the prediction of all rows takes seconds.
+    """
+
+    kind: str
+    estimate: str
+    rows: int
+    least: float
+    most: float
+
+
+Recorded = TypeVar("Recorded", FittedScore, ServiceScore, RivalScore, BorrowedScore, Limits)
 
 
 @cache
@@ -408,6 +422,16 @@ def borrowed_scores() -> tuple[BorrowedScore, ...]:
     True
     """
     return _read("borrowed.csv", BorrowedScore)
+
+
+@cache
+def limits() -> tuple[Limits, ...]:
+    """Return the limits of bands, by kind and estimate.
+
+    >>> all(0 < each.least < each.most for each in limits())
+    True
+    """
+    return _read("bands.csv", Limits)
 
 
 def _read(name: str, kind: type[Recorded]) -> tuple[Recorded, ...]:

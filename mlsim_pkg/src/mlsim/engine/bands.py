@@ -9,12 +9,21 @@ makes them for cases of a table, `band_of` for answers of `Engine`, whose bound 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
-from mlsim.engine.accuracy import ALL, BorrowedScore, Scored, borrowed_scores, shelf
+from mlsim.engine.accuracy import (
+    ALL,
+    BorrowedScore,
+    Limits,
+    Scored,
+    borrowed_scores,
+    limits,
+    shelf,
+)
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import LEVELS, NOBODY, Loan
 from mlsim.parameters import CALIBRATED
@@ -77,6 +86,8 @@ KIND = {
 }
 # Metrics of which less is better.
 TIMES = ("latency_s", "TTFT_s", "kernel_time_s", "step_s", "allreduce_time_s", "accelerator_hours")
+# The training of networks of layers, to which nothing is fitted.
+OF_NETWORKS = "training of networks"
 # Share of the rows that a band holds, and the fewest rows and series of which one is made.
 SHARE, FEWEST, SERIES = 0.8, 8, 2
 # The part of the rows on record that a band holds, so that it holds the share of a new series.
@@ -117,18 +128,40 @@ def band(kind: str, metric: str, estimate: str) -> SpeedBand | None:
     >>> 0 < found.least < found.most
     True
     """
-    if kind not in KIND:
+    found = _kept(KIND.get(kind, ""), estimate)
+    if found is None:
         return None
-    rows = _rows(KIND[kind], estimate)
-    if not _enough(rows):
-        return None
-    least, most = _limits(rows, estimate)
     return SpeedBand(
-        least=least,
-        most=most,
+        least=found.least,
+        most=found.most,
         times=metric in TIMES,
-        words=f"band: {SHARE:.0%}, of {len(rows)} published rows of {KIND[kind]}, series left out",
+        words=f"band: {SHARE:.0%}, of {found.rows} published rows of {KIND[kind]}, series left out",
     )
+
+
+def _kept(kind: str, estimate: str) -> Limits | None:
+    """Return the limits of a kind; None of too few rows."""
+    return next((each for each in limits() if (each.kind, each.estimate) == (kind, estimate)), None)
+
+
+def limits_of_shelf() -> Iterator[Limits]:
+    """Yield the limits of each kind and estimate of which there are enough rows, worked out."""
+    for kind, estimate in product(dict.fromkeys(KIND.values()), ("bound", "roofline", CALIBRATED)):
+        rows = _rows(kind, estimate)
+        if _enough(rows):
+            yield Limits(kind, estimate, len(rows), *_limits(rows, estimate))
+
+
+def limits_anew() -> Iterator[Limits]:
+    """Yield all limits that are kept, worked out."""
+    from mlsim.measured.training import network_steps
+
+    yield from limits_of_shelf()
+    speeds = sorted(
+        row.value / row.train(CALIBRATED).value("throughput") for row in network_steps()
+    )
+    ends = (quantile(speeds, each) for each in ((1 - SHARE) / 2, (1 + SHARE) / 2))
+    yield Limits(OF_NETWORKS, CALIBRATED, len(speeds), *ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +324,11 @@ def band_of(answer: Answer, name: str) -> Band | None:
             return None
         least, most, words = known.least, known.most, known.words.removeprefix("band: ")
     else:
-        least, most, words = _of_networks()
+        found = _kept(OF_NETWORKS, CALIBRATED)
+        if found is None:
+            return None
+        least, most = found.least, found.most
+        words = f"{SHARE:.0%} of {found.rows} published rows of {OF_NETWORKS}, none fitted"
     shelf = KIND[case] if case else "networks"
     wide = lent(shelf, (least, most), mattering(answer, name))
     least, most, words = least * wide.least, most * wide.most, words + wide.words
@@ -334,16 +371,3 @@ def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Ba
     if is_time:
         return Band(max(wide.low, limit), wide.high, wide.words)
     return Band(wide.low, min(wide.high, limit), wide.words)
-
-
-@cache
-def _of_networks() -> tuple[float, float, str]:
-    """Return measured over predicted speed of published training of networks."""
-    from mlsim.measured.training import network_steps
-
-    speeds = sorted(
-        row.value / row.train(CALIBRATED).value("throughput") for row in network_steps()
-    )
-    outside = (1 - SHARE) / 2
-    words = f"{SHARE:.0%} of {len(speeds)} published rows of training of networks, none fitted"
-    return quantile(speeds, outside), quantile(speeds, 1 - outside), words

@@ -15,7 +15,7 @@ from mlsim.errors import DataFileError, MlsimError
 from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
 from mlsim.records.tables import Published, count, positive, read
-from mlsim.units import factor
+from mlsim.units import factor, known_factor
 from mlsim.values import literal, quantity
 
 if TYPE_CHECKING:
@@ -247,6 +247,9 @@ def _row(record: dict[str, str], kind: type[Row]) -> Row:
 
 
 def _check_unit(unit: str, bases: tuple[str, ...]) -> None:
+    # Without Pint, whose import takes longer than the rest.
+    if any(known_factor(unit, base) is not None for base in bases):
+        return
     for base in bases:
         try:
             factor(unit, base)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -339,6 +339,8 @@ class Answer(Suggesting, Written):
     needs_memory: Collection[str] = ()
     reported: Sequence[str] = ()
     form: ClassVar[Form] = Form()
+    # What a roofline's report says to expect: results, and the words behind each.
+    main: ClassVar[Mapping[str, str]] = {}
     # What knows the band around a result, if its door has one.
     banding: Callable[[Answer, str], Band | None] | None = None
 
@@ -351,6 +353,11 @@ class Answer(Suggesting, Written):
         """What is asked."""
         found: Question = self._scenario.question
         return found
+
+    @property
+    def estimate(self) -> str:
+        """Which answer this is: "roofline", "bound" or "calibrated"; "" where there is one."""
+        return getattr(self._scenario, "estimate", "")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -608,6 +615,38 @@ class Answer(Suggesting, Written):
         return {name: each for name, each in found.items() if each}
 
     # Written out.
+
+    def as_calibrated(self) -> Answer | None:
+        """Return the calibrated answer to a roofline's question; None of other estimates.
+
+        Raises
+        ------
+        NotMeasuredError
+            If nobody measured the device.
+        """
+        found = self._calibrated() if self.estimate == "roofline" else None
+        if found is not None:
+            found.banding = self.banding
+        return found
+
+    def _calibrated(self) -> Answer | None:
+        """Return the calibrated answer to the question of this one, which is a roofline's."""
+        return None
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows; a roofline's ends with what to expect."""
+        found = super().report()
+        if self.shape or not self.main or not self.shows_times:
+            return found
+        expected = self.expected
+        return replace(found, rows=[*found.rows, ("expect", expected)]) if expected else found
+
+    @cached_property
+    def expected(self) -> str:
+        """What the calibrated estimate expects, in a line; "" where nobody knows, or asked it."""
+        from mlsim.solvers.expected import line
+
+        return line(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit; null for what can't be."""

@@ -31,6 +31,7 @@ def on_record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             for best in [None if name == "bare" else 100.0]
         ]
         monkeypatch.setattr(bands, "shelf", lambda kind: rows if kind == "generation" else [])
+        monkeypatch.setattr(bands, "limits", bands.limits_of_shelf)
         bands.band.cache_clear()
         bands.held.cache_clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from mlsim.equations import arrivals
 from mlsim.equations.arrivals import path_time
@@ -242,6 +242,8 @@ class LoadedService(Answer):
 
     noun, variable, first = "loaded service", "loaded", "time_to_first_token"
     form = _FORM
+    # The rest would take another simulation.
+    main: ClassVar[Mapping[str, str]] = {"saturation_rate": "saturates at {} requests/s"}
 
     def __init__(
         self,
@@ -405,6 +407,10 @@ class LoadedService(Answer):
         most = float(self.typical.saturating().value("saturation_rate"))
         return Known().add("closed form, all copies", saturation_rate=most * self.copies)
 
+    def _value(self, name: str) -> Any:
+        # Nothing has to be simulated for it.
+        return self._saturation[name] if name == "saturation_rate" else super()._value(name)
+
     @property
     def names(self) -> Collection[str]:
         """What can be asked for by name."""
@@ -449,6 +455,11 @@ class LoadedService(Answer):
         longest = float((self.requests.prompt_tokens + self.requests.output_tokens).max())
         found = (*self.service.assumptions, *of_context(self.service.model, longest))
         return tuple(dict.fromkeys(found))
+
+    def _calibrated(self) -> LoadedService:
+        asked = self.service.calibrated_as(self.scheduler.software)
+        # At no rate: what it saturates at is asked, and a rate beyond it would be refused.
+        return LoadedService(asked, self.requests, self.scheduler)
 
     @property
     def title(self) -> str:

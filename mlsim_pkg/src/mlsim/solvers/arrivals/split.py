@@ -443,6 +443,10 @@ class SplitLoadedService(LoadedService):
         """Constants that were measured on other devices, of either pool."""
         return farthest((*self.pools.prefill.loans, *super().loans))
 
+    def _calibrated(self) -> SplitLoadedService:
+        asked = self.pools.calibrated_as(self.scheduler.software)
+        return SplitLoadedService(asked, self.requests, self.scheduler)
+
     def _closed_forms(self) -> Steady | None:
         if not self.rate:
             return None

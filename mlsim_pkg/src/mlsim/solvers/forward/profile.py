@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.parameters import CALIBRATED, check, validate, validate_given
 from mlsim.precision import Precision, precision as find_precision
@@ -140,6 +140,7 @@ class Profile(TimedAnswer):
     noun = variable = "profile"
     needs_memory = _NEEDS_MEMORY
     form = _FORM
+    main: ClassVar[Mapping[str, str]] = {"latency": "{}"}
     reported = (
         *("latency", "throughput", "memory_bound_share", "total_flops", "total_bytes"),
         *("network_intensity", "ridge_point", "memory_required", "memory_capacity"),
@@ -178,11 +179,6 @@ class Profile(TimedAnswer):
     def precision(self) -> str:
         """Name of the number format."""
         return self.configuration.precision.name
-
-    @property
-    def estimate(self) -> str:
-        """Which answer this is: "roofline", "bound" or "calibrated"."""
-        return self.configuration.estimate
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -282,6 +278,15 @@ class Profile(TimedAnswer):
             return None
         given = {name: value for name, value in asked.given.items() if name in known}
         return Profile(as_roofline(asked, given), check_memory=False)
+
+    def _calibrated(self) -> Profile:
+        from mlsim.solvers.calibrated import software_of
+
+        kind: Any = kind_of(CALIBRATED, "on-chip" if self.configuration.keeps else IN_MEMORY)
+        same = vars(self.configuration) | {"estimate": CALIBRATED}
+        asked = {each.name: same[each.name] for each in fields(Configuration)}
+        made_by = software_of(None, CALIBRATED, "solve")
+        return Profile(kind(**asked, software=made_by), check_memory=self._check_memory)
 
     @property
     def operators(self) -> list[dict[str, Any]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from math import lcm
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mlsim.equations import equations_of, linear_layer as physics
 from mlsim.equations.symbols import in_symbols, symbol, tex
@@ -37,7 +37,7 @@ from mlsim.solvers.answer import (
 )
 from mlsim.solvers.arrays import STEP, elasticities
 from mlsim.solvers.explain import as_card, as_note
-from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation
+from mlsim.solvers.gemm.layer import CALIBRATED, GIVABLE, Layer, every_equation, without_passes
 from mlsim.solvers.question import Known, Question
 from mlsim.units import held, text
 from mlsim.values import Origin
@@ -172,6 +172,7 @@ _SHARES = {
     "compute_limited_share": COMPUTE_BOUND,
     "start_limited_share": OVERHEAD_BOUND,
 }
+_CAUSES = dict(zip(("memory", "arithmetic", "starts"), _SHARES, strict=True))
 
 
 _OF_KERNELS = (
@@ -277,6 +278,7 @@ class Gemm(Answer):
     noun = variable = "gemm"
     needs_memory = _NEEDS_MEMORY
     form = _FORM
+    main: ClassVar[Mapping[str, str]] = {"latency": "{}"}
 
     def __init__(self, layer: Layer, *, check_memory: bool = True) -> None:
         super().__init__(layer, check_memory=check_memory)
@@ -333,6 +335,18 @@ class Gemm(Answer):
         names = ("rows", "outputs", "inputs", "weight_sets")
         picked: dict[str, Any] = {name: pick(getattr(layer, name)) for name in names}
         return Gemm(replace(layer, given=given, **picked), check_memory=self._check_memory)
+
+    def _calibrated(self) -> Gemm | None:
+        if self.layer.constants:
+            return None
+        asked = replace(self.layer, estimate=CALIBRATED)
+        if asked.phase == "inference":  # measured products have their passes with them
+            asked = replace(asked, kernels=without_passes(asked.kernels))
+        return Gemm(asked, check_memory=self._check_memory)
+
+    def causes_behind(self, name: str) -> dict[str, Any]:
+        """Return what the time goes into that decides a result, as parts by cause."""
+        return {cause: self.value(share) for cause, share in _CAUSES.items()}
 
     latency = result("Time of the layer: its products, and the passes between formats.")
     format_speedup = count("How many times as fast it is as in 16 bits.")

@@ -316,6 +316,16 @@ class Service(Suggesting):
     # What is switched on: cached prefixes, speculation, memory of the host.
     switches: Switches = OFF
 
+    def calibrated_as(self, made_by: str | None = None) -> Service:
+        """Return the calibrated question to a roofline's, of a class of software."""
+        from mlsim.solvers.calibrated import software_of
+
+        draft, switches = self.switches.draft, self.switches
+        if draft is not None:
+            switches = replace(switches, draft=draft.calibrated_as(made_by))
+        program = software_of(made_by, CALIBRATED, "serve")
+        return replace(self, estimate=CALIBRATED, software=program, switches=switches)
+
     @cached_property
     def table(self) -> OperatorTable[StepOperator]:
         """The operators on one device, with its peaks; all that no request changes."""

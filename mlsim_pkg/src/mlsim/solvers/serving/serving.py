@@ -405,6 +405,19 @@ class Serving(Answer):
         )
         return Serving(point, check_memory=self._check_memory)
 
+    @property
+    def main(self) -> Mapping[str, str]:  # type: ignore[override]
+        """What users wait for, and the words behind it."""
+        if not self.model.decoder:
+            return {"time_to_first_token": "{}"}
+        return {
+            "time_to_first_token": "{} to the first token",
+            "time_per_output_token": "{} per token",
+        }
+
+    def _calibrated(self) -> Serving:
+        return Serving(self.service.calibrated_as(), check_memory=self._check_memory)
+
     def causes_behind(self, name: str) -> Mapping[str, Any]:
         """Return what the time goes into that decides a result, as parts by cause."""
         first = name == "time_to_first_token" or not self.model.decoder

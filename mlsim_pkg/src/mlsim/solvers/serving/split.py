@@ -42,6 +42,11 @@ class Pools:
     link_bandwidth: float
     link_origin: Origin
 
+    def calibrated_as(self, made_by: str | None = None) -> Pools:
+        """Return the calibrated question to a roofline's, of a class of software."""
+        both = {each: getattr(self, each).calibrated_as(made_by) for each in ("prefill", "decode")}
+        return replace(self, **both)
+
     @property
     def known(self) -> Known:
         """What is known of both pools, whatever is asked."""
@@ -205,6 +210,9 @@ class SplitServing(Serving):
         self.pool = Serving(split.prefill, check_memory=check_memory)
         super().__init__(split.decode, check_memory=check_memory)
         self.prefill = self.pool.prefill
+
+    def _calibrated(self) -> SplitServing:
+        return SplitServing(self.split.calibrated_as(), check_memory=self._check_memory)
 
     @property
     def _prepared(self) -> bool:

@@ -322,6 +322,7 @@ class NetworkTraining(Training):
     names = NETWORK_NAMES
     needs_memory = frozenset(NETWORK_NAMES).difference(SIZES)
     form = _FORM
+    _door = "train_network"
     run: NetworkScenario
 
     @property

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.errors import InvalidValueError, UnreachableError
 from mlsim.hardware import Device
+from mlsim.parameters import CALIBRATED
 from mlsim.solvers.answer import (
     Form,
     Pairs,
@@ -280,6 +281,8 @@ class Training(TimedAnswer):
     names = TRAINING_NAMES
     needs_memory = frozenset(TRAINING_NAMES).difference(SIZES)
     form = _FORM
+    main: ClassVar[Mapping[str, str]] = {"step_time": "{} a step"}
+    _door = "train"
     cause_names = TRAINING_SHARES.values()
 
     def __init__(self, run: Scenario, *, check_memory: bool = True) -> None:
@@ -486,6 +489,13 @@ class Training(TimedAnswer):
             return None
         given = {n: v for n, v in self.run.given.items() if n in TRAINING_GIVABLE}
         asked = replace(self.run, estimate="roofline", software=None, given=given)
+        return type(self)(asked, check_memory=self._check_memory)
+
+    def _calibrated(self) -> Training:
+        from mlsim.solvers.calibrated import software_of
+
+        made_by = software_of(None, CALIBRATED, self._door)
+        asked = replace(self.run, estimate=CALIBRATED, software=made_by)
         return type(self)(asked, check_memory=self._check_memory)
 
     @property
