@@ -73,6 +73,18 @@ def test_a_first_visit_and_a_first_search_are_light(
             assert sum(taken.values()) <= bench.SEARCH, taken
 
 
+@pytest.mark.parametrize("size", ["A4", "Letter"])
+def test_the_numbers_to_remember_print_on_one_sheet(
+    size: str, built_book: Path, book_url: str, browser: Any
+) -> None:
+    if not (built_book / "numbers.html").is_file():
+        pytest.skip("this book has no such page")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{book_url}/numbers.html")
+        assert page.pdf(format=size).count(b"/Type /Page\n") == 1
+
+
 def test_nothing_strange_runs_or_is_asked_for(
     built_book: Path, book_url: str, browser: Any
 ) -> None:

@@ -112,3 +112,9 @@ def cache_folder() -> Path:
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
         return Path(os.environ["LOCALAPPDATA"]) / "mlsim-book"
     return Path.home() / ".cache" / "mlsim-book"
+
+
+def assets_folder() -> Path:
+    """Return where the npm packages of this version of the builder are, or will be."""
+    lock = (Path(__file__).parent / "render" / "node" / "package-lock.json").read_bytes()
+    return cache_folder() / "assets" / content_hash(lock)[:16]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsim_book.caches import cache_folder
+from mlsim_book.caches import assets_folder, cache_folder
 from mlsim_book.errors import BookError
 from mlsim_book.quarto import INSTALL, find_quarto
-from mlsim_book.render.assets import assets_folder, find_node, node_version
+from mlsim_book.render.assets import find_node, node_version
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version
 
 

@@ -14,7 +14,7 @@ The package is built in floors, and a floor imports only from those below:
                      read; zoo: data by dotted names, and its review
     layer 5          solvers: which equations answer which question
     layer 4          systems: devices joined by links
-    layer 3          infrastructure: data centres, grids, regions of clouds
+    layer 3          infrastructure: data centers, grids, regions of clouds
     layer 2          hardware: a device, each figure with its source
     layer 1          workloads: a model, and its lowering to operators
     ground           equations, quantities, records, precision, units, errors

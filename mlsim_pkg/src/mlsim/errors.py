@@ -88,6 +88,22 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         error.args = (f"{question} takes {meant}=..., not {argument}=.",)
         return error
 
+    @classmethod
+    def unnamed(
+        cls, value: object, places: list[str], first: str, question: str
+    ) -> UnknownArgumentError:
+        """Make the error for a value that needs the name of its argument.
+
+        >>> print(UnknownArgumentError.unnamed(32, ["model", "hardware"], "batch_size", "solve"))
+        solve takes model and hardware without their names. Name the rest, as in batch_size=32.
+        """
+        error = cls(first)
+        bare = " and ".join(filter(None, [", ".join(places[:-1]), places[-1]]))
+        error.args = (
+            f"{question} takes {bare} without their names. Name the rest, as in {first}={value!r}.",
+        )
+        return error
+
 
 class UnsupportedPrecisionError(MlsimError, ValueError):
     """The device has no peak rate for the precision that was asked for."""

@@ -76,25 +76,6 @@ def test_latencies_and_energies_carry_every_entry() -> None:
         assert len(ax.get_legend().get_texts()) == 2
 
 
-def test_capacities_are_of_the_whole_chip() -> None:
-    machines = ["AMD Ryzen 9 5950X", "NVIDIA GeForce RTX 3090"]
-    figure, ax = plots.plot_capacities(machines)
-    rows = plots.data_of(figure)
-    bars = [(p.get_width(), round(p.get_y() + p.get_height() / 2, 9)) for p in ax.patches]
-    down = [0, -1, -2, -3, -4.6, -5.6, -6.6]  # a gap between the two
-    assert bars == list(
-        zip([row["Capacity (MiB)"] for row in rows], down[: len(rows)], strict=True)
-    )
-    assert [tuple(np.round(each.xy, 9)) for each in ax.texts] == [
-        tuple(np.round(b, 9)) for b in bars
-    ]
-    sizes = {(row["Machine"], row["Level"]): row["Capacity (MiB)"] for row in rows}
-    assert sizes[machines[1], "registers"] == pytest.approx(20.5)
-    assert sizes[machines[0], "L3 cache"] == 64
-    with pytest.raises(UnknownNameError, match="machine with levels"):
-        plots.plot_capacities(["Ryzen"])
-
-
 def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
     sizes = [2**n for n in range(12, 20)]
     caches = {"L0": 4095, "L1": 4096, "L2": 3 * 2**18, "L9": 3 * 2**18 + 1}

@@ -135,7 +135,7 @@ def test_a_place_tells_what_is_around_a_machine() -> None:
     assert find("europe-west9") is Regions.Google.europe_west9
     assert as_dict(Grids.France)["basis"] == "life-cycle"
     assert as_dict(DataCentres.AWS) | {"figures": {}} == {
-        "kind": "data centre",
+        "kind": "data center",
         "scope": "fleet",
         "key": "AWS",
         "name": "Amazon Web Services",

@@ -122,7 +122,7 @@ def test_an_unknown_device_suggests_the_nearest() -> None:
     for find, kind in {find_device: "device", find_hardware: "device or system"}.items():
         with pytest.raises(UnknownNameError, match=rf"no {kind} .* 'H1000'\. Did you mean 'H100'"):
             find("H1000")
-    kinds = ("model", "device", "system", "cluster", "grid", "region", "data centre")
+    kinds = ("model", "device", "system", "cluster", "grid", "region", "data center")
     for space, kind in zip(spaces.SPACES, kinds, strict=True):
         with pytest.raises(UnknownNameError, match=f"no {kind} is called 'Nothing'"):
             space.find("Nothing")

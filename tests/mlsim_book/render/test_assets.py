@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlsim_book import doctor
+from mlsim_book.caches import assets_folder
 from mlsim_book.errors import ToolError
 from mlsim_book.render import assets
 
@@ -35,8 +36,8 @@ def test_a_failed_fetch_says_what_to_do_and_leaves_nothing(
     with pytest.raises(ToolError, match=r"\nnetwork down\nline 2(?s:.*)\nline 6\n  ") as caught:
         assets.load_assets()
     assert "needs the network once" in str(caught.value)
-    assert assets.assets_folder().parent == tmp_path / "mlsim-book" / "assets"
-    assert list(assets.assets_folder().parent.iterdir()) == []
+    assert assets_folder().parent == tmp_path / "mlsim-book" / "assets"
+    assert list(assets_folder().parent.iterdir()) == []
 
 
 def test_no_node_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ class Picture:
 
 
 def pictures(href: str, page: str) -> Iterator[Picture]:
-    """Yield the labelled figures of a page, several where a figure has parts."""
+    """Yield the labeled figures of a page, several where a figure has parts."""
     folder = posixpath.dirname(href)
     stem = posixpath.splitext(posixpath.basename(href))[0]
     for figure in LexborHTMLParser(page, is_fragment=True).css(

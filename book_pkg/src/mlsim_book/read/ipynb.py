@@ -35,7 +35,7 @@ _STYLER_ID = re.compile(r"\bT_([0-9a-f]{5})(?=[_\"' ])")
 
 
 def strip_ansi(text: str) -> str:
-    r"""Return a text without terminal colours.
+    r"""Return a text without terminal colors.
 
     >>> strip_ansi("\x1b[31mred\x1b[0m")
     'red'
@@ -64,7 +64,7 @@ def sanitize(output: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    r"""Return outputs with neighbouring pieces of one stream as one.
+    r"""Return outputs with neighboring pieces of one stream as one.
 
     A kernel sends what is printed in pieces, cut where its clock says.
 

@@ -1,6 +1,6 @@
 """Read `_quarto.yml`: the book's settings, and its chapters in reading order.
 
-Keys that Quarto honours and this builder doesn't: each is reported by name. They are no mistakes,
+Keys that Quarto honors and this builder doesn't: each is reported by name. They are no mistakes,
 so they don't stop a strict build. Filters and themes below a path of `mlsim-book: for-quarto:
 [...]` are meant for Quarto alone: only a missing one is reported.
 

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsim_book.caches import cache_folder, content_hash
+from mlsim_book.caches import assets_folder
 from mlsim_book.errors import ToolError
 from mlsim_book.render.pandoc import version_of
 
@@ -80,12 +80,6 @@ def npm_command(node: str) -> list[str]:
     if found := shutil.which("npm"):
         return [found]
     raise ToolError("npm is missing; it fetches fonts and KaTeX", hint=_NODE_HINT)
-
-
-def assets_folder() -> Path:
-    """Return where the assets of this version of the package are, or will be."""
-    lock = (FOLDER / "package-lock.json").read_bytes()
-    return cache_folder() / "assets" / content_hash(lock)[:16]
 
 
 def load_assets() -> Assets:

@@ -170,7 +170,7 @@ _KNOWN = (
     "placeholder", "version",
 )  # fmt: skip
 _MADE = {"video": video, "kbd": kbd, "lipsum": lipsum, "placeholder": placeholder}
-QUARTO = "1.10.18"  # whose behaviour this is: what `{{< version >}}` says
+QUARTO = "1.10.18"  # whose behavior this is: what `{{< version >}}` says
 
 
 def expand_shortcodes(page: ExecutedPage, project: Project, reporter: Reporter) -> str:

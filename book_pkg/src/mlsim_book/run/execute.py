@@ -45,6 +45,7 @@ _FORMATS = 'get_ipython().config.InlineBackend.figure_formats = {{"{}"}}'
 _DATA = '__import__("mlsim_book.run.figures").run.figures.publish(get_ipython())'
 _FILES = '__import__("mlsim_book.run.opened_files").run.opened_files'
 _WATCH = f"{_FILES}.watch()"
+_FONTS = '__import__("mlsim_book.run.typeface").run.typeface.offer()'
 OPENED = f"{_FILES}.opened()"
 
 
@@ -55,7 +56,8 @@ def set_up(defaults: Mapping[str, Any]) -> str:
     __import__("mlsim_book.run.opened_files").run.opened_files.watch()
     get_ipython().config.InlineBackend.figure_formats = {"svg"}
     """
-    lines = [_WATCH, _FORMATS.format(defaults["fig-format"])]
+    lines = [_FONTS] * bool(defaults.get("figure-theme"))
+    lines += [_WATCH, _FORMATS.format(defaults["fig-format"])]
     return "\n".join(lines + [_DATA] * bool(defaults.get("figure-data")))
 
 

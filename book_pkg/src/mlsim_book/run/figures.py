@@ -4,10 +4,10 @@
       figure-theme: true
 
 Matplotlib then draws in `STYLE`, unless a chapter says otherwise, and each drawing in SVG
-gets a copy for the dark look whose colours are chosen by their contrast: what is written
-or ruled in greys has on the dark ground the contrast that it has on paper, and other
-colours keep their hue and are as light as they must be to be read. An artist whose
-group id begins with `keep-colours` (`artist.set_gid("keep-colours-1")`) keeps its colours.
+gets a copy for the dark look whose colors are chosen by their contrast: what is written
+or ruled in grays has on the dark ground the contrast that it has on paper, and other
+colors keep their hue and are as light as they must be to be read. An artist whose
+group id begins with `keep-colours` (`artist.set_gid("keep-colours-1")`) keeps its colors.
 
 A reader's phone shrinks a figure only until its smallest letters are `LEAST` pixels high.
 """
@@ -37,8 +37,8 @@ _NOT_YET = (
 
 # Okabe and Ito's colors, which people with any color vision can distinguish.
 STYLE = """\
-font.size: 10
-axes.titlesize: 10.5
+font.size: 10.5
+axes.titlesize: 11
 axes.prop_cycle: cycler("color", ["0072B2", "D55E00", "009E73", "CC79A7", "E69F00", "56B4E9"])
 axes.spines.top: False
 axes.spines.right: False
@@ -68,7 +68,7 @@ _PAPER = re.compile(r'(<g id="patch_1">\s*<path\b[^>]*?style="fill: )#ffffff')
 _LETTERS = re.compile(r"\bscale\((0\.\d+) -\1\)")
 _WIDTH = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
 _GREY = 0.02  # chroma in Oklab
-_CHROMA = 0.04  # below it a colour is a grey; a tint of paper may have a little more
+_CHROMA = 0.04  # below it a color is a gray; a tint of paper may have a little more
 Colour = tuple[float, float, float]
 
 
@@ -89,7 +89,7 @@ def dark(svg: str) -> str:
 
 
 def _parted(svg: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a drawing, and whether each keeps its colours."""
+    """Yield the parts of a drawing, and whether each keeps its colors."""
     at = 0
     while found := _KEPT.search(svg, at):
         yield svg[at : found.start()], False
@@ -105,7 +105,7 @@ def _parted(svg: str) -> Iterator[tuple[str, bool]]:
 
 @functools.cache
 def dark_colour(colour: str) -> str:
-    """Return a colour, seen on white, as the dark ground needs it.
+    """Return a color, seen on white, as the dark ground needs it.
 
     >>> dark_colour("white"), dark_colour("#000"), dark_colour("#E69F00")
     ('#14181d', '#dce2e9', '#e69f00')
@@ -117,7 +117,7 @@ def dark_colour(colour: str) -> str:
         return GROUND
     wanted = contrast(rgb, (1, 1, 1))
     most = contrast(_linear(INK), _linear(GROUND))
-    if chroma < _GREY and wanted < most:  # greys of the ground's own kind
+    if chroma < _GREY and wanted < most:  # grays of the ground's own kind
         return _between(wanted)
     if chroma < _CHROMA or (lightness > 0.88 and chroma < 0.11):
         if wanted >= most:
@@ -127,7 +127,7 @@ def dark_colour(colour: str) -> str:
 
 
 def _between(wanted: float) -> str:
-    """Return the colour between the ground and its ink with a contrast on the ground."""
+    """Return the color between the ground and its ink with a contrast on the ground."""
     ground, ink = _oklab(_linear(GROUND)), _oklab(_linear(INK))
     low, high = 0.0, 1.0
     for _ in range(24):
@@ -138,7 +138,7 @@ def _between(wanted: float) -> str:
 
 
 def _reaching(wanted: float, a: float, b: float, *, start: float) -> str:
-    """Return the darkest colour of a hue, no darker than `start`, with a contrast on the ground."""
+    """Return the darkest color of a hue, no darker than `start`, with a contrast on the ground."""
     ground = _linear(GROUND)
     low = max(start, _oklab(ground)[0])
     high = 1.0
@@ -154,7 +154,7 @@ def _reaching(wanted: float, a: float, b: float, *, start: float) -> str:
 
 
 def contrast(one: Colour, other: Colour) -> float:
-    """Return the contrast of two colours of light, as WCAG 2.2 defines it.
+    """Return the contrast of two colors of light, as WCAG 2.2 defines it.
 
     >>> round(contrast((0, 0, 0), (1, 1, 1)))
     21
@@ -167,7 +167,7 @@ def contrast(one: Colour, other: Colour) -> float:
 
 
 def _linear(colour: str) -> Colour:
-    """Return the light of a colour: red, green and blue from 0 to 1."""
+    """Return the light of a color: red, green and blue from 0 to 1."""
     digits = {"black": "000000", "white": "ffffff"}.get(colour, colour.removeprefix("#"))
     if len(digits) == 3:
         digits = "".join(2 * each for each in digits)
@@ -182,7 +182,7 @@ def _hex(light: Colour) -> str:
 
 
 def _oklab(light: Colour) -> Colour:
-    """Return lightness and the two axes of colour in Oklab (Björn Ottosson, 2020)."""
+    """Return lightness and the two axes of color in Oklab (Björn Ottosson, 2020)."""
     red, green, blue = light
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
@@ -195,7 +195,7 @@ def _oklab(light: Colour) -> Colour:
 
 
 def _of_oklab(lightness: float, a: float, b: float) -> Colour:
-    """Return the light of a colour in Oklab, paler where a screen can't show so much of it."""
+    """Return the light of a color in Oklab, paler where a screen can't show so much of it."""
     for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1):
         light = _light(lightness, share * a, share * b)
         if all(-1e-3 <= each <= 1.001 for each in light):

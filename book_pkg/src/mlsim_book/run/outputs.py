@@ -199,12 +199,12 @@ _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
 def has_ansi(text: str) -> bool:
-    """Say whether a text holds codes for colours or weight."""
+    """Say whether a text holds codes for colors or weight."""
     return any(code.group(2) == "m" for code in _CODE.finditer(text))
 
 
 def ansi_to_html(text: str) -> str:
-    r"""Return escaped HTML with a span for each coloured stretch.
+    r"""Return escaped HTML with a span for each colored stretch.
 
     >>> ansi_to_html("\x1b[1;31m<a>\x1b[0m b")
     '<span class="ansi-bold ansi-red-fg">&lt;a&gt;</span> b'
@@ -267,7 +267,7 @@ def _apply(codes: str, looks: dict[str, str]) -> None:
 
 
 def _apply_palette(side: str, after: list[int], looks: dict[str, str]) -> int:
-    """Set one of 256 colours (`5;n`) or any colour (`2;r;g;b`); return how many codes it took.
+    """Set one of 256 colors (`5;n`) or any color (`2;r;g;b`); return how many codes it took.
 
     >>> looks = {}
     >>> _apply_palette("fg", [5, 208], looks), looks
@@ -284,7 +284,7 @@ def _apply_palette(side: str, after: list[int], looks: dict[str, str]) -> int:
         bright = "bright-" if number >= len(_NAMES) else ""
         looks[side] = f"ansi-{bright}{_NAMES[number % len(_NAMES)]}-{side}"
         return 2
-    # a ramp of greys above a cube of 6 x 6 x 6
+    # a ramp of grays above a cube of 6 x 6 x 6
     steps, at = (0, 95, 135, 175, 215, 255), number - 16
     cube = (steps[at // 36 % 6], steps[at // 6 % 6], steps[at % 6])
     rgb = (8 + 10 * (number - 232),) * 3 if number >= 232 else cube

@@ -29,7 +29,7 @@ from mlsim_book.run.inline import find_inline
 from mlsim_book.run.opened_files import EVERYTHING
 from mlsim_book.run.results import Results
 
-_FORMAT = 5  # raise it when Results or the way pages are run changes
+_FORMAT = 6  # raise it when Results or the way pages are run changes
 _SETS = 8  # sets of used files that are remembered for a page
 _LIBRARIES = (
     "ipykernel", "ipython", "matplotlib", "matplotlib-inline", "nbclient", "numpy", "pandas",

@@ -617,7 +617,7 @@ def format_date(given: Any) -> str:
 
 
 def licence(given: Any) -> str:
-    """Return the licence line of the footer.
+    """Return the license line of the footer.
 
     >>> licence("CC BY")
     '<a href="https://creativecommons.org/licenses/by/4.0/" rel="license">CC BY 4.0</a>'

@@ -172,7 +172,7 @@ def column(
     unit
         The unit of the column, which the heading names and the cells leave out.
     form
-        A format such as ".1f"; ".0%" prints shares in per cent.
+        A format such as ".1f"; ".0%" prints shares in percent.
     opens
         Whether cells open to how they came to be, which makes a page heavier.
 

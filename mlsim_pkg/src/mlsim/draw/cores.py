@@ -9,6 +9,7 @@ from mlsim.draw.canvas import ACCENT, DEEP, HEAD, INK, MID, QUIET, TINT, WIDTH, 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device, memory_levels
 from mlsim.measured.inside_machines import ExecutionUnits, execution_units, memory_spaces
+from mlsim.records.references import label
 from mlsim.units import MEMORY, text
 from mlsim.zoo import resolve
 
@@ -85,7 +86,7 @@ def _same_chip(key: str, device: Device) -> bool:
 
 
 def _said(row: ExecutionUnits) -> str:
-    return f"{row.source}, {row.where}"
+    return f"{label(row.source)}, {row.where}"
 
 
 def _memories(
@@ -96,7 +97,7 @@ def _memories(
     if "A100" in row.product:  # what a program for it sees
         for space in memory_spaces():
             if space.per == "multiprocessor" and space.lies == "on the chip":
-                held[space.name] = (space.bytes, f"{space.source}, {space.where}")
+                held[space.name] = (space.bytes, f"{label(space.source)}, {space.where}")
     if not held:
         return top
     most = max(size for size, _ in held.values())

@@ -155,7 +155,7 @@ def _refuse_names(
     function: Callable[..., Any], positional: tuple[Any, ...], given: Mapping[str, Any]
 ) -> None:
     """Refuse a name that is none, where a call came to nothing because of its names."""
-    from inspect import signature
+    from inspect import Parameter, signature
 
     from mlsim.quantities import VOCABULARY
 
@@ -167,6 +167,13 @@ def _refuse_names(
         for name in given:
             if name not in asked.parameters and not (open_ended and name in VOCABULARY):
                 _refuse(function, name, ())
+        places, named = (
+            [each.name for each in asked.parameters.values() if each.kind is kind]
+            for kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        )
+        if len(positional) > len(places) and named:
+            value, question = positional[len(places)], f"Engine.{function.__name__}"
+            raise UnknownArgumentError.unnamed(value, places, named[0], question) from None
 
 
 def _refuse(

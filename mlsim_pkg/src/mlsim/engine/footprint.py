@@ -80,7 +80,7 @@ def footprint(
     hardware, device_hours
         Instead of `work`, what is published about a run: its hardware, and a
         number of hours. Its power then lies between idle and full, unless
-        `device_power` or both utilisations are given.
+        `device_power` or both utilizations are given.
     grid, data_centre, region
         Where it runs: names or records. A region sets the grid, its intensity
         and the data center, where they are not given.

@@ -50,8 +50,8 @@ def sensitivity(
 ) -> pandas.DataFrame:
     """Tell how much a result changes with each input, as a table, the most first.
 
-    The column `elasticity` is the per cent by which the result changes when the input grows
-    by one per cent, the others held: -1 is half the time at twice the rate. `value` is missing
+    The column `elasticity` is the percent by which the result changes when the input grows
+    by one percent, the others held: -1 is half the time at twice the rate. `value` is missing
     where operators differ in it; all of them then change alike. Requests and batches, which
     are counted, go one up and one down.
 

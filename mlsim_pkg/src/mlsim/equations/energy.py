@@ -1,4 +1,4 @@
-"""Energy of a load, from the device outwards: device, host, network, data centre."""
+"""Energy of a load, from the device outwards: device, host, network, data center."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ def it_energy(device_energy, host_energy, network_energy):
 
 @equation(source="patterson2021carbon")
 def facility_energy(pue, it_energy):
-    """Energy that the data centre takes: machines, cooling, and losses on the way.
+    """Energy that the data center takes: machines, cooling, and losses on the way.
 
-    Assumes that the load has the average overhead of its data centre.
+    Assumes that the load has the average overhead of its data center.
     Valid for a PUE from 1 up: the whole can't use less than its machines.
 
     >>> facility_energy(1.5, 100.0)
@@ -142,7 +142,7 @@ def facility_energy(pue, it_energy):
 
 @equation(source="patterson2021carbon")
 def energy_per_token(facility_energy, load_tokens):
-    """Energy of the data centre for each token.
+    """Energy of the data center for each token.
 
     Valid where all of the load is for these tokens.
 
@@ -180,7 +180,7 @@ def carbon_intensity(average_carbon_intensity, hour_factor):
     return average_carbon_intensity * hour_factor
 
 
-@equation(source="esgmasterscope2", yields="carbon_intensity")
+@equation(source="ghgprotocol2015scope2", yields="carbon_intensity")
 def contract_carbon_intensity(average_carbon_intensity, contract_factor):
     """What a unit of electricity emits by an operator's contracts (market-based).
 
@@ -237,11 +237,11 @@ def total_carbon(operational_carbon, embodied_carbon):
 
 @equation(source="li2023thirsty")
 def site_water(wue, it_energy):
-    """Water used in the data centre, most of it to cool.
+    """Water used in the data center, most of it to cool.
 
     WUE is told for the energy of the machines, not for that of the whole facility.
 
-    Assumes that the load has the average use of its data centre.
+    Assumes that the load has the average use of its data center.
     Valid for the year of the WUE; a hot day takes more.
 
     >>> site_water(5e-07, 1e9)
@@ -264,7 +264,7 @@ def source_water(water_intensity, facility_energy):
 
 @equation(source="li2023thirsty")
 def total_water(site_water, source_water):
-    """Water of the data centre and of the power stations.
+    """Water of the data center and of the power stations.
 
     Valid where both count the same kind of use.
 
@@ -367,7 +367,7 @@ def hour_factor(hours_intensity, day_intensity):
     return hours_intensity / day_intensity
 
 
-@equation(source="esgmasterscope2")
+@equation(source="ghgprotocol2015scope2")
 def contract_factor(market_emissions, location_emissions):
     """Emissions by an operator's contracts, per emissions of the same electricity by its grids.
 

@@ -171,7 +171,7 @@ COLLECTIVE = equation = Topic("collective", "How long do devices take to agree o
 
 @equation(source="patarasuk2009bandwidth", yields="pass_rate")
 def ring_pass_rate(shard_group, node_bandwidth):
-    """Time per byte in a ring: each device sends all parts but one to its neighbour.
+    """Time per byte in a ring: each device sends all parts but one to its neighbor.
 
     Assumes that devices add up, and not the switch between them, for which they send less.
     Valid where all links of the ring are alike; through several nodes, at the slowest rate.

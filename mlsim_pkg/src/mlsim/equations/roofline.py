@@ -44,7 +44,7 @@ def multiply_adds(output_size, out_channels, kernel_size, in_channels, groups):
 
 @equation(source="dumoulin2016convolution", counts=True)
 def parameters(kernel_size, in_channels, out_channels, groups):
-    """Weights of a convolution, without bias or normalisation.
+    """Weights of a convolution, without bias or normalization.
 
     Assumes that each group has windows of its own.
     Valid where the groups divide both numbers of channels.
@@ -63,7 +63,7 @@ def flops(flops_per_multiply_add, multiply_adds, batch_size):
     """Work of an operator: its multiply-adds, for every sample of the batch.
 
     Assumes that only products and sums of matrix products and convolutions
-    count; comparisons, additions of residuals and normalisation do not.
+    count; comparisons, additions of residuals and normalization do not.
 
     Valid for any whole batch; a device that skips zeros or uses a faster algorithm (such as
     Winograd convolution) does fewer.
@@ -344,7 +344,7 @@ def weight_memory(weight_bytes, repeats):
     """Memory of all parameters.
 
     Assumes one copy of the parameters.
-    Valid for inference; training also keeps gradients and the state of the optimiser.
+    Valid for inference; training also keeps gradients and the state of the optimizer.
 
     >>> weight_memory([100.0, 200.0], [1, 2])
     500.0
@@ -467,7 +467,7 @@ def held_memory(weights_held, repeats):
     """Memory of all parameters, those in tables included.
 
     Assumes one copy of the parameters.
-    Valid for inference; training also keeps gradients and the state of the optimiser.
+    Valid for inference; training also keeps gradients and the state of the optimizer.
 
     >>> held_memory([2100.0, 200.0], [1, 2])
     2500.0

@@ -402,7 +402,7 @@ def sharded_logits(vocabulary_size, tensor_parallel):
 def mixed_bytes_per_parameter(
     parameters, wide_parameters, narrow_bytes_per_parameter, wide_bytes_per_parameter
 ):
-    """Bytes per parameter of an operator of which quantisation leaves a part in 16 bits.
+    """Bytes per parameter of an operator of which quantization leaves a part in 16 bits.
 
     Valid for a matrix with its biases and norms, which stay wide.
 

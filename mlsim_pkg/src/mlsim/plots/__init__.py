@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mlsim.plots.formats import plot_bits, plot_format_map, plot_formats, plot_stairs
     from mlsim.plots.machines import (
         plot_amdahl,
-        plot_capacities,
         plot_dennard,
         plot_energies,
         plot_latencies,
@@ -37,7 +36,7 @@ _MODULES = {
     "diagrams": "describe_equations leading_to plot_equations",
     "drawing": "COLOURS MARKERS attach data_of",
     "formats": "plot_bits plot_format_map plot_formats plot_stairs",
-    "machines": "plot_amdahl plot_capacities plot_dennard plot_energies plot_latencies plot_loader "
+    "machines": "plot_amdahl plot_dennard plot_energies plot_latencies plot_loader "
     "plot_moore plot_staleness plot_sweep plot_systolic plot_tiles",
     "profiles": "plot_regions plot_tasks report write_report",
     "published": "plot_accuracy plot_growth plot_shares",

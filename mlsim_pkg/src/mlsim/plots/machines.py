@@ -188,39 +188,6 @@ def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     return attach(ax, [{"What": name, "Energy (pJ)": value} for name, value, _, _ in ladder])
 
 
-def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw how much each level of some machines holds on the chip: a pyramid, or its inversion.
-
-    Raises
-    ------
-    UnknownNameError
-        If no level is on record for a machine.
-
-    >>> len(plot_capacities(["AMD Ryzen 9 5950X"])[1].patches)
-    4
-    """
-    rows = [entry for name in machines for entry in memory_levels.levels(machine=name)]
-    ax = axes_for(ax, WIDE, 0.9 + 0.34 * len(rows))
-    sizes = [entry["capacity"].si / 2**20 for entry in rows]
-    places = [-(n + 0.6 * machines.index(entry.machine)) for n, entry in enumerate(rows)]
-    for name, colour, hatch in zip(machines, COLOURS, ("", "//", ".."), strict=False):
-        mine = [(place, size) for place, size, entry in zip(places, sizes, rows, strict=True)
-                if entry.machine == name]  # fmt: skip
-        ax.barh(*zip(*mine, strict=True), color=colour, hatch=hatch, edgecolor="white", label=name)
-    for place, size in zip(places, sizes, strict=True):
-        note(ax, f"{size:.3g}", (size, place), (4, -3.5))
-    ax.set(xlabel="Capacity of the whole chip (MiB)", xlim=(0, 1.12 * max(sizes)))
-    ax.set_yticks(places, [entry.name for entry in rows])
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    return attach(
-        ax,
-        [
-            {"Machine": entry.machine, "Level": entry.name, "Capacity (MiB)": size}
-            for entry, size in zip(rows, sizes, strict=True)
-        ],
-    )
-
-
 def plot_sweep(
     sizes: Sequence[int],
     times: Mapping[str, Sequence[float]],

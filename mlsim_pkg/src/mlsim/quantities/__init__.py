@@ -59,7 +59,7 @@ class Term:
 
     @property
     def share(self) -> bool:
-        """Whether it is a part of something, which people count in per cent."""
+        """Whether it is a part of something, which people count in percent."""
         return self.printed == "1" and self.name.endswith(_SHARES)
 
     def scaled(

@@ -159,8 +159,8 @@ def elasticities(
 ) -> pandas.DataFrame:
     """Return how much a result changes with each input, as a table, the most first.
 
-    `elasticity` is the per cent by which the result changes when the input changes by one
-    per cent: the slope of the logarithms, so that units don't matter.
+    `elasticity` is the percent by which the result changes when the input changes by one
+    percent: the slope of the logarithms, so that units don't matter.
     """
     need("numpy", "a sensitivity", "arrays")
     library = need("pandas", "a sensitivity", "arrays")

@@ -78,7 +78,7 @@ class Formats:
         """Return the formats in which matrices, attention, and what is kept wide compute.
 
         A product takes the wider of its two factors: weights and activations,
-        or queries and the cache. What a quantised format leaves alone computes
+        or queries and the cache. What a quantized format leaves alone computes
         in 16 bits.
 
         Raises

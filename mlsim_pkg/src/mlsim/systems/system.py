@@ -397,7 +397,7 @@ class Cluster(Suggesting):
         return self.figures["link.bandwidth"]
 
     def link_bandwidth(self, group: int) -> float:
-        """Return what a device sends to a group of neighbours, one way, in B/s."""
+        """Return what a device sends to a group of neighbors, one way, in B/s."""
         inside = group <= self.node.devices
         return self.node.link_bandwidth(group) if inside else self.fabric_bandwidth
 

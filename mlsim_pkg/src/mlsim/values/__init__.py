@@ -117,7 +117,7 @@ def of_base(
 
 
 def as_share(part: Quantity, whole: Quantity) -> Plain:
-    """Return a part over its whole as a share, which people count in per cent.
+    """Return a part over its whole as a share, which people count in percent.
 
     >>> sending = as_share(given("40 ms", "sending"), given("0.5 s", "a step"))
     >>> print(sending, sending.name)

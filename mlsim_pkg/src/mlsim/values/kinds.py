@@ -237,7 +237,7 @@ class Quantity(Computing):
         Parameters
         ----------
         form
-            A format of numbers, such as ".1f"; ".0%" prints a share in per cent.
+            A format of numbers, such as ".1f"; ".0%" prints a share in percent.
         unit
             A unit such as "ms"; None prints the number alone, in base units.
 
@@ -474,7 +474,7 @@ class Plain(Quantity, float):
     def _by_size(self, alone: bool) -> tuple[str, float, bool]:
         if self._share and math.isfinite(self):
             part = 100 * self.si
-            shown = float(round(part)) if 1 <= abs(part) <= 100 else part  # in whole per cent
+            shown = float(round(part)) if 1 <= abs(part) <= 100 else part  # in whole percent
             return "%", shown, bool(self._printed and self._printed.bare)
         return self.base, self.si, alone
 

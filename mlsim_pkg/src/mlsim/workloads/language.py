@@ -199,7 +199,7 @@ class Transformer(Model):
     positions, token_types, pooler
         Rows of learned tables; a last layer on the first token.
     quantised
-        What a quantised format covers: "linear" layers, or "experts" only.
+        What a quantized format covers: "linear" layers, or "experts" only.
     layer_embedding, layer_vocabulary
         Width of an embedding that each layer has of each token, and the rows of its table,
         if not as many as tokens are known (see `layer_embeddings`).

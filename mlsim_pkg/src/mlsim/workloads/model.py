@@ -1,6 +1,6 @@
 """What every model has, and networks of layers, as of a CNN, which are lowered to operators.
 
-An operator is what runs as one kernel: a convolution with its normalisation,
+An operator is what runs as one kernel: a convolution with its normalization,
 activation and residual addition is one operator. It is described by counts for
 one sample, so batch and precision come in later.
 """
@@ -306,7 +306,7 @@ def _output_size(shape: Shape, kernel: int, stride: int, padding: int, name: str
 class Convolution:
     """A convolution, with what runs in the same kernel.
 
-    Batch normalisation is folded at inference: it adds a scale and a shift per
+    Batch normalization is folded at inference: it adds a scale and a shift per
     channel to the parameters. `adds_residual` reads a second input of the
     output's shape. An `activation` function, such as "relu", costs no traffic of its own.
     `joined` counts the pairs of an input map and an output map that have a
@@ -411,7 +411,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseNorm:
-    """A local response normalisation over neighbouring channels, as in AlexNet.
+    """A local response normalization over neighboring channels, as in AlexNet.
 
     No parameters, and a few FLOP for each element that we don't count; it is a
     kernel of its own, which reads and writes all of them.
@@ -666,7 +666,7 @@ class Released:
     Attributes
     ----------
     weights
-        The format of what is quantised, scales and zero points included.
+        The format of what is quantized, scales and zero points included.
     activations, kv_cache
         Formats in which its products take their inputs, and in which it keeps keys and
         values; "" for 16 bits.

@@ -259,7 +259,7 @@ class StepOperator:
     repeats, resident_repeats
         How often it stands in the model; how often it lies on one device.
     unquantised, wide_parameters
-        Whether a quantised format leaves its parameters in 16 bits; how many of them
+        Whether a quantized format leaves its parameters in 16 bits; how many of them
         stay so in any case: biases and norms.
     """
 
@@ -339,7 +339,7 @@ def matrix(
 ) -> StepOperator:
     """Return a projection of each token.
 
-    It holds `bias` more numbers, which quantisation leaves alone. For each token it reads and
+    It holds `bias` more numbers, which quantization leaves alone. For each token it reads and
     writes `elements` of activation: its inputs and outputs, unless said, and with `adds` what
     they are added to. `live` of them are alive meanwhile: besides, unless said, the stream of
     which the inputs were made, as wide as they are.

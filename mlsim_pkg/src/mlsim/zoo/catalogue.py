@@ -91,7 +91,7 @@ def as_dict(record: Record) -> dict[str, Any]:
                 "fabric_bandwidth_one_way": {"value": record.fabric_bandwidth, "unit": "B/s"},
             }
         case DataCentre():
-            kind, own = "data centre", {"scope": record.scope}
+            kind, own = "data center", {"scope": record.scope}
         case Grid():
             kind, own = "grid", {"basis": record.basis, "source": record.source}
         case CloudRegion():

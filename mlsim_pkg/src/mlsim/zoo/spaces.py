@@ -628,7 +628,7 @@ def _load_grids(path: Path) -> Any:
 Grids = Namespace("Grids", "grid", _PLACES / "grids", _load_grids)
 DataCentres = Namespace(
     "DataCentres",
-    "data centre",
+    "data center",
     _PLACES / "datacentres",
     _loader("infrastructure.places.load_data_centres"),
 )

@@ -339,7 +339,7 @@ def test_it_prints_a_table(serving: Serving) -> None:
         assert words in shown
     assert "330 to 390 kWh" in str(hours(pue=(1.1, 1.3)))
     assert "neither" in str(hours(wue=None, water_intensity=None))
-    assert repr(hours()).startswith("<Footprint 1,000 device-hours, a data centre")
+    assert repr(hours()).startswith("<Footprint 1,000 device-hours, a data center")
 
 
 def test_it_is_plain_data(serving: Serving) -> None:

@@ -153,6 +153,7 @@ function reveal(id) {
   const target = id && document.getElementById(id);
   for (let at = target; at; at = at.parentElement) {
     if (at.tagName === "DETAILS") at.open = true;
+    if (at === target) at.querySelector(":scope > .callout-header.collapsed")?.click();
     if (at.classList.contains("tab-pane") && !at.classList.contains("active")) {
       selectTab(document.getElementById(at.getAttribute("aria-labelledby")), { remember: false });
     }

@@ -109,7 +109,7 @@ class Assembly:
     def account(
         self, place: Where, *, host: Any, network: Any, embodied: Any, **asked: Any
     ) -> Account:
-        """Return it with all around it: what is asked of data centre, electricity and water."""
+        """Return it with all around it: what is asked of data center, electricity and water."""
         centre, no_site_water, words = data_centre(place, asked["pue"], asked["wue"])
         emitted, grid = carbon(place, asked["carbon_intensity"], asked["hour"], asked["accounting"])
         source_water, no_source_water = water(place, asked["water_intensity"])

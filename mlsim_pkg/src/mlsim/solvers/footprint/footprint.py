@@ -166,7 +166,7 @@ def _carbon(footprint: Footprint) -> str:
 
 def _water(footprint: Footprint) -> str:
     if not footprint.has("total_water"):
-        return "not known: neither the data centre's nor the power stations'"
+        return "not known: neither the data center's nor the power stations'"
     parts = {"site_water": "on site", "source_water": "at power stations"}
     known = [f"{_shown(footprint, n)} {words}" for n, words in parts.items() if footprint.has(n)]
     return " and ".join(known)
@@ -344,7 +344,7 @@ class Footprint(Answer):
         return Interval(*(end.quantity(name).to(unit) for end in ends))
 
     facility_energy = result(
-        "Energy that the data centre takes for it, cooling and losses included."
+        "Energy that the data center takes for it, cooling and losses included."
     )
     it_energy = result("Energy of the machines: devices, hosts and network.")
     device_energy = result("Energy of the devices alone.")
@@ -357,12 +357,12 @@ class Footprint(Answer):
     operational_carbon = result("Emissions of the electricity.")
     embodied_carbon = result("The share in the emissions of making the devices.")
     total_water = result("Water on site and at power stations, as far as it is known.")
-    site_water = result("Water used in the data centre.")
+    site_water = result("Water used in the data center.")
     source_water = result("Water consumed where the electricity is made.")
     host_power = result("A device's share of the power of its host.")
-    pue = count("Energy of the data centre over that of its machines.")
+    pue = count("Energy of the data center over that of its machines.")
     carbon_intensity = result("Emissions of the electricity for each unit of energy.")
-    energy_per_token = result("Energy of the data centre for each token.")
+    energy_per_token = result("Energy of the data center for each token.")
     device_energy_per_token = result("Energy of the devices alone for each token.")
 
     @property

@@ -87,7 +87,7 @@ def _one(name: str, value: Any, shown: str) -> float:
     number = float(found)
     if name == "pue" and number < 1:
         raise InvalidValueError(
-            f"pue must be at least 1, not {number:g}: a data centre can't use less than its "
+            f"pue must be at least 1, not {number:g}: a data center can't use less than its "
             "machines."
         )
     if name in _SHARES and number > 1:
@@ -267,7 +267,7 @@ def find(which: Any, shelf: Shelf, kind: type, argument: str, example: str) -> A
 
 
 def _centre_of(region: CloudRegion, centres: Shelf) -> DataCentre | None:
-    """Return the data centres of a region: its own record, or its provider's fleet."""
+    """Return the data centers of a region: its own record, or its provider's fleet."""
     provider, _, name = region.key.partition(".")
     own = f"{provider}_Regions.{name}"
     keys = centres.keys()
@@ -277,7 +277,7 @@ def _centre_of(region: CloudRegion, centres: Shelf) -> DataCentre | None:
 
 
 def data_centre(place: Where, pue: Any, wue: Any) -> tuple[Entries, dict[str, str], str]:
-    """Return PUE, WUE if it is known, what is missing, and the data centre in words.
+    """Return PUE, WUE if it is known, what is missing, and the data center in words.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def data_centre(place: Where, pue: Any, wue: Any) -> tuple[Entries, dict[str, st
         reason = f"no PUE is on record for {region.name}" if region else "no PUE is given"
         raise InvalidValueError(
             f"{reason}: say pue=1.1 or a range pue=(1.1, 1.5), or data_centre= one of "
-            f"{listed(place.shelves.data_centres, 'pue')}, or a region whose data centres are on "
+            f"{listed(place.shelves.data_centres, 'pue')}, or a region whose data centers are on "
             "record."
         )
     missing = {}
@@ -305,10 +305,10 @@ def data_centre(place: Where, pue: Any, wue: Any) -> tuple[Entries, dict[str, st
     else:
         missing["site_water"] = (
             f"the water used on site is not known: {lacks(centre, 'wue', place.year)}. "
-            "Give wue='0.3 L/kWh', or a data centre with a WUE on record: "
+            "Give wue='0.3 L/kWh', or a data center with a WUE on record: "
             f"{listed(place.shelves.data_centres, 'wue')}."
         )
-    words = f"data centres of {centre.name}" if centre else "a data centre"
+    words = f"data centers of {centre.name}" if centre else "a data center"
     return found, missing, words
 
 

@@ -305,8 +305,8 @@ class Profile(TimedAnswer):
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
         """Return how much a result changes with each input, as a table.
 
-        The column `elasticity` is the per cent by which the result changes
-        when the input grows by one per cent, the others held.
+        The column `elasticity` is the percent by which the result changes
+        when the input grows by one percent, the others held.
 
         >>> from mlsim import Engine
         >>> table = Engine.solve(model="ResNet50", hardware="A100").sensitivity()

@@ -509,8 +509,8 @@ class Gemm(Answer):
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
         """Return how much a result changes with each input, as a table.
 
-        The column `elasticity` is the per cent by which the result changes when the input
-        grows by one per cent, the others held.
+        The column `elasticity` is the percent by which the result changes when the input
+        grows by one percent, the others held.
 
         Raises
         ------

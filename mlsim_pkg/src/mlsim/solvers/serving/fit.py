@@ -236,7 +236,7 @@ def _pairs(asked: Service) -> Iterator[tuple[str, str]]:
     yield "int8", "int8"
     if find(wide).bits == WIDE:
         yield "int8", wide
-        # A model of which only the experts are quantised was released in MXFP4.
+        # A model of which only the experts are quantized was released in MXFP4.
         yield ("mxfp4" if asked.model.quantised == "experts" else "int4"), wide
     yield "nvfp4", "nvfp4"
 

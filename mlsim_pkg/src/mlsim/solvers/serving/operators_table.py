@@ -145,7 +145,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
 
 
 def _bytes_per_parameter(operator: StepOperator, formats: Formats) -> float:
-    """Return the bytes that an operator's parameters take on average, quantised or not."""
+    """Return the bytes that an operator's parameters take on average, quantized or not."""
     own = formats.of(operator.name)
     narrow = WIDE_BYTES if operator.unquantised and not own else (own or formats.weights).bytes
     # Biases and norms stay as they are; experts that hold no parameters have none either.

@@ -43,7 +43,7 @@ _BESIDE = ("config.json", "hf_quant_config.json")
 def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
     """Make a transformer of a Hugging Face configuration.
 
-    What the file says of the formats of a quantised checkpoint is read too
+    What the file says of the formats of a quantized checkpoint is read too
     (`quantization_config`, or a `hf_quant_config.json` beside it) and becomes
     `released`: what `Engine.serve` and `Engine.fit` take where nobody asks for a format.
 
@@ -80,6 +80,11 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
         path /= "config.json"
         if not path.is_file():
             raise DataFileError(f"{path.parent}: this folder has no config.json.")
+    if not path.exists():
+        raise DataFileError(
+            f"{path}: there is no such file or folder. Models.find({str(path)!r}) looks in the zoo "
+            "and names the nearest; of another model, download the config.json and give its path."
+        )
     source = read_source(path)
     family, config, kind = _text_model(source, frozenset(ignore))
     name = _name(source) or kind
@@ -260,7 +265,7 @@ def _with_formats(
 
 
 def _places(model: Transformer, places: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-    """Return the layers that have each operator that is quantised."""
+    """Return the layers that have each operator that is quantized."""
     every, known = range(model.layers), catalogue().quantised["operators"]
     dense = model.dense_layers if model.experts else model.layers
     usual: dict[str, Sequence[int]] = {

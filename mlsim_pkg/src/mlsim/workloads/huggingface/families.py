@@ -57,7 +57,7 @@ class Catalogue:
 
     `wrappers` has models of several modalities, with the types that the text model within them
     may have, the usual one first, and `around` the keys around it; `refused` has types that are
-    known and can't be told here, each with the reason; `quantised` what files of quantised
+    known and can't be told here, each with the reason; `quantised` what files of quantized
     checkpoints call modules, formats and keys.
     """
 

@@ -1,6 +1,6 @@
-"""The formats of a quantised checkpoint: `quantization_config`, or ModelOpt's file beside it.
+"""The formats of a quantized checkpoint: `quantization_config`, or ModelOpt's file beside it.
 
-Checkpoints name what they quantise, or leave alone, by the modules of the model's own code:
+Checkpoints name what they quantize, or leave alone, by the modules of the model's own code:
 "model.layers.3.self_attn.o_proj". Only how many layers are left out matters here.
 """
 
@@ -61,7 +61,7 @@ Places = Mapping[str, Sequence[int]]
 class _Scheme:
     """A format of weights, that of their products' other factor, and what is left alone.
 
-    `listed` has the format of each module that is quantised, where they differ.
+    `listed` has the format of each module that is quantized, where they differ.
     """
 
     weights: Precision
