@@ -92,10 +92,10 @@ def test_on_a_phone_letters_stay_readable_and_the_figure_scrolls(figure: Any) ->
     page = figure(PHONE, "light")
     box = page.locator(".figure-scroll")
     inside, outside, natural = box.evaluate(
-        "b => [b.scrollWidth, b.clientWidth, b.querySelector('img').getAttribute('width')]"
+        "b => [b.scrollWidth, b.clientWidth, b.querySelector('img').naturalWidth]"
     )
     assert outside < inside
-    assert 10 * 96 / 72 * inside / float(natural) >= 8.9  # letters of 10 points, in pixels
+    assert 10.5 * 96 / 72 * inside / natural >= 8.9  # letters of 10.5 points, in pixels
     page.wait_for_function("document.querySelector('.figure-scroll').tabIndex === 0")
     assert box.get_attribute("aria-label") == "Figure, scrolls sideways"
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]

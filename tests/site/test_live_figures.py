@@ -225,7 +225,7 @@ def test_the_knee_is_driven_by_the_keyboard_alone(visit_moving: Any) -> None:
     page.keyboard.press("End")
     assert "The queue grows without end" in summary(page)
     assert row.all_inner_texts() == [each for each in row.all_inner_texts() if "–" in each]
-    page.wait_for_url(re.compile(r"\?knee\.rate=\d+&knee\.lengths=As\+people\+write$"))
+    page.wait_for_url(re.compile(r"\?knee\.rate=114&knee\.lengths=As\+people\+write$"))
     other = visit_moving(page.url.rsplit("/", 1)[1])
     assert summary(other) == summary(page)
     tab_to(page, "Reset")

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from mlsim_book.errors import ToolError
 
 _DAYS = 30.0
 T = TypeVar("T")
@@ -31,6 +35,37 @@ def content_hash(*parts: str | bytes) -> str:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()[:32]
+
+
+@contextmanager
+def filled(folder: Path, *, holds: str = ".") -> Iterator[Path]:
+    """Give a scratch folder that becomes `folder` once it is filled: nobody sees half of it.
+
+    Of processes that fill it at the same time the first one wins: what it made has a folder
+    `holds`.
+
+    Raises
+    ------
+    ToolError
+        If nothing can be written there.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    except OSError as error:
+        raise ToolError(
+            f"can't write to the cache folder {folder.parent}: {error.strerror}",
+            hint="Set XDG_CACHE_HOME to a folder you can write to.",
+        ) from None
+    try:
+        yield scratch
+        try:
+            scratch.replace(folder)
+        except OSError:
+            if not (folder / holds).is_dir():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True)

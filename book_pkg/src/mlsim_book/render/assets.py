@@ -7,11 +7,10 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsim_book.caches import assets_folder
+from mlsim_book.caches import assets_folder, filled
 from mlsim_book.errors import ToolError
 from mlsim_book.render.pandoc import version_of
 
@@ -95,25 +94,10 @@ def load_assets() -> Assets:
 
 
 def _install(node: str, folder: Path) -> None:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
-    except OSError as error:
-        raise ToolError(
-            f"can't write to the cache folder {folder.parent}: {error.strerror}",
-            hint="Set XDG_CACHE_HOME to a folder you can write to.",
-        ) from None
-    try:
+    with filled(folder, holds="node_modules") as scratch:
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(FOLDER / name, scratch / name)
         _npm_ci(node, scratch)
-        try:
-            scratch.replace(folder)
-        except OSError:
-            if not (folder / "node_modules").is_dir():  # else another build was faster
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _npm_ci(node: str, folder: Path) -> None:

@@ -8,9 +8,7 @@ a page imports Matplotlib. Letters that they lack, such as Greek, come from Matp
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -18,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mlsim_book.caches import assets_folder
+from mlsim_book.caches import assets_folder, filled
 
 FAMILY = "Source Sans 3"
 _FILES = "node_modules/@fontsource-variable/source-sans-3/files/source-sans-3-latin-wght-{}.woff2"
@@ -72,17 +70,9 @@ def write_fonts(assets: Path) -> Path:
     folder = assets / "figure-fonts-1"
     if folder.is_dir():
         return folder
-    scratch = Path(tempfile.mkdtemp(dir=assets, prefix=".fonts-"))
-    try:
+    with filled(folder) as scratch:
         for style, file, weight in _STYLES:
             _write(assets / _FILES.format(file), scratch / f"{style}.ttf", style, weight)
-        try:
-            scratch.replace(folder)
-        except OSError:
-            if not folder.is_dir():  # else another kernel was faster
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return folder
 
 

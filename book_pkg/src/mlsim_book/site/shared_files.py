@@ -17,7 +17,6 @@ import functools
 import json
 import re
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from mlsim_book.caches import content_hash
+from mlsim_book.caches import content_hash, filled
 from mlsim_book.errors import ToolError
 from mlsim_book.exercises.files import exercises_script, exercises_styles
 from mlsim_book.render.assets import Assets
@@ -116,14 +115,7 @@ def _cut_fonts(assets: Assets) -> Path:
     folder = assets.folder / f"fonts-{key}"
     if folder.is_dir():
         return folder
-    try:
-        scratch = Path(tempfile.mkdtemp(dir=assets.folder, prefix=".fonts-"))
-    except OSError as error:
-        raise ToolError(
-            f"can't write to the cache folder {assets.folder}: {error.strerror}",
-            hint="Set XDG_CACHE_HOME to a folder you can write to.",
-        ) from None
-    try:
+    with filled(folder) as scratch:
         for name, core in _CORE.items():
             package = name.partition("-latin")[0]
             place = f"@fontsource-variable/{package}/files"
@@ -131,13 +123,6 @@ def _cut_fonts(assets: Assets) -> Path:
                 place = "katex/dist/fonts"
             source = assets.module(f"{place}/{name}.woff2")
             _cut(source, scratch / name, core, hints=not formulas)
-        try:
-            scratch.replace(folder)
-        except OSError:
-            if not folder.is_dir():  # else another build was faster
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return folder
 
 

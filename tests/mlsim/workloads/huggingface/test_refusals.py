@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def test_a_type_that_can_not_be_told_says_why(tmp_path: Path) -> None:
 def test_what_can_not_be_read_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path) == f"{tmp_path}: this folder has no config.json."
     path = tmp_path / "config.json"
-    assert re.match(rf"{path}: can't be read: .*No such file", refused(path))
+    assert refused(path).startswith(f"{path}: there is no such file or folder.")
     path.write_bytes(b"\xff\xfe")
     assert refused(path).startswith(f"{path}: can't be read: ")
     for text in ("[" * 100_000, '{"vocab_size": ' + "9" * 5000 + "}"):
