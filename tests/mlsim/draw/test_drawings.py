@@ -284,8 +284,8 @@ def test_launches_take_the_times_of_the_estimates() -> None:
     assert found["kernel by kernel", "time of the network"] == eager.latency.text
     assert found["as a graph", "time of the network"] == graph.latency.text
     assert found["kernel by kernel", "launches"] == "162"  # 53 convolutions of three, and three
-    assert found["as a graph", "part that starts of kernels take"] == (
-        f"{100 * graph.causes['starts']:.0f} %"
+    assert found["as a graph", "part that launches take"] == (
+        f"{100 * graph.causes['launches']:.0f} %"
     )
     # All launches one after the other take the time of the network: the host decides.
     assert 162 * eager.value("host_launch_time") == pytest.approx(eager.value("latency"), rel=1e-6)

@@ -55,9 +55,9 @@ def test_causes_add_up_and_the_label_is_the_largest_group(batch: int) -> None:
 
 
 def test_empty_tiles_are_no_arithmetic() -> None:
-    """At batch 1 ResNet-50 is bound by starts and tiles, and not by arithmetic."""
+    """At batch 1 ResNet-50 is bound by launches and tiles, and not by arithmetic."""
     profile = Engine.solve(model="ResNet50", hardware="A100", estimate="calibrated")
-    assert (profile.bottleneck, profile.cause) == (OVERHEAD_BOUND, "starts")
+    assert (profile.bottleneck, profile.cause) == (OVERHEAD_BOUND, "launches")
     assert profile.causes["tiles"] > profile.causes["arithmetic"]
     large = Engine.solve(model="VGG16", hardware="A100", estimate="calibrated", batch_size=256)
     assert large.bottleneck == COMPUTE_BOUND
@@ -92,7 +92,7 @@ def test_why_labels_differ_is_explained() -> None:
     why = solve().explain("bottleneck")
     assert (why.label, why.roofline) == (OVERHEAD_BOUND, MEMORY_BOUND)
     assert "The roofline says Memory Bound" in str(why)
-    lost = f"starts {why.shares['starts']:.0%}, tiles {why.shares['tiles']:.0%}"
+    lost = f"launches {why.shares['launches']:.0%}, tiles {why.shares['tiles']:.0%}"
     assert f"Here they take {lost} of the time." in why.difference
     told = json.loads(why.to_json())
     assert told["roofline_bottleneck"] == MEMORY_BOUND
@@ -106,10 +106,10 @@ def test_a_step_of_a_service_has_causes_with_its_network() -> None:
     for step in (together.prefill, together.decode):
         assert sum(step.causes.values()) == pytest.approx(1, abs=1e-9)
         assert sum(step.shares.values()) == pytest.approx(1, abs=1e-9)
-        lost = sum(step.causes[each] for each in ("tiles", "starts", "host"))
+        lost = sum(step.causes[each] for each in ("tiles", "launches", "host"))
         assert step.shares[OVERHEAD_BOUND] == pytest.approx(lost)
         assert LABELS[step.cause] == step.bottleneck
-    assert together.decode.cause == "starts"
+    assert together.decode.cause == "launches"
     alone = Engine.serve(**{**asked, "hardware": "A100", "batch_size": 1}, estimate="calibrated")
     assert alone.decode.value("compute_bound_share") == 0  # what rounding leaves is no share
     assert "The roofline says" in str(together.decode.explain("bottleneck"))
@@ -121,8 +121,8 @@ def test_a_step_of_a_service_has_causes_with_its_network() -> None:
 
 
 def test_words_name_what_is_worth_a_word() -> None:
-    assert written({"tiles": 0.6, "memory": 0.398, "starts": 0.002}) == "tiles 60%, memory 40%"
-    assert cause_of({"starts": 0.3, "tiles": 0.2, "memory": 0.5}, OVERHEAD_BOUND) == "starts"
+    assert written({"tiles": 0.6, "memory": 0.398, "launches": 0.002}) == "tiles 60%, memory 40%"
+    assert cause_of({"launches": 0.3, "tiles": 0.2, "memory": 0.5}, OVERHEAD_BOUND) == "launches"
 
 
 def test_a_step_of_training_has_a_bubble_and_its_roofline_no_tiles() -> None:
@@ -132,17 +132,17 @@ def test_a_step_of_training_has_a_bubble_and_its_roofline_no_tiles() -> None:
     for run in (ideal, measured):
         assert sum(run.causes.values()) == pytest.approx(1)
         assert run.causes["bubble"] == pytest.approx(run.shares["bubble"])
-    assert set(measured.causes) - set(ideal.causes) == {"tiles", "starts"}
+    assert set(measured.causes) - set(ideal.causes) == {"tiles", "launches"}
     assert measured.bottleneck == OVERHEAD_BOUND
 
 
 def test_causes_are_told_largest_first_down_to_half_a_percent() -> None:
-    shares = {"host": 0.0049, "starts": 0.005, "memory": 0.39, "tiles": 0.6}
-    assert written(shares) == "tiles 60%, memory 39%, starts 0%"
+    shares = {"host": 0.0049, "launches": 0.005, "memory": 0.39, "tiles": 0.6}
+    assert written(shares) == "tiles 60%, memory 39%, launches 0%"
     why = Causes("A", OVERHEAD_BOUND, "tiles", shares, MEMORY_BOUND)
-    assert "Here they take tiles 60%, starts 0% of the time." in why.difference
+    assert "Here they take tiles 60%, launches 0% of the time." in why.difference
     rows = why.report().rows
-    assert [name for name, _ in rows] == ["tiles", "memory", "starts", "roofline"]
+    assert [name for name, _ in rows] == ["tiles", "memory", "launches", "roofline"]
     assert rows[0][1].startswith("60.0%: products whose tiles")
     assert why.to_dict()["difference"] == why.difference
     for same in ("", OVERHEAD_BOUND):

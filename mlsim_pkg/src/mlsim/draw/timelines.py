@@ -57,7 +57,7 @@ def launches(
     time = _Time(sheet, window)
     busy = steps["operators_time"] / whole
     long = steps["operators_time"] / count
-    start = long * eager.causes["starts"] / (1 - eager.causes["host"])
+    launch = long * eager.causes["launches"] / (1 - eager.causes["host"])
 
     part = "kernel by kernel"
     took = sheet.fact(part, "time of the network", eager.latency)
@@ -73,31 +73,32 @@ def launches(
     for at in range(math.ceil(window / every)):
         time.span(26, at * every, (at + 1) * every, DEEP, gap=1)
         free = max((at + 1) * every, free)
-        time.span(50, free, free + start, BLUE)
-        time.span(50, free + start, free + long, ACCENT)
+        time.span(50, free, free + launch, BLUE)
+        time.span(50, free + launch, free + long, ACCENT)
         free += long
     sheet.text(_LANE, 82, f"{made} launches of {of_host}; the GPU is busy {share}", color=QUIET)
 
     part = "as a graph"
     need = sheet.fact(part, "time of the network", graph.latency)
     run = sheet.fact(part, "kernels", f"{kernels:,}", "operators of the network, as fused")
-    starts = sheet.fact(part, "part that starts of kernels take",
-                        f"{100 * graph.causes['starts']:.0f} %", "causes of the time")  # fmt: skip
+    launches = sheet.fact(part, "part that launches take",
+                          f"{100 * graph.causes['launches']:.0f} %", "causes")  # fmt: skip
     _heads(sheet, 112, "As a graph", need)
     _lanes(sheet, 130)
     sheet.rect(_LANE, 130, 4, _TALL, fill=DEEP, radius=1)
-    sheet.text(_LANE + 10, 130 + _TALL / 2, "one launch", color=QUIET)
+    sheet.text(_LANE + 10, 130 + _TALL / 2, "one order", color=QUIET)
     one = window / kernels
     for at in range(kernels):
-        middle = (at + graph.causes["starts"]) * one
+        middle = (at + graph.causes["launches"]) * one
         time.span(154, at * one, middle, BLUE)
         time.span(154, middle, (at + 1) * one, ACCENT)
-    sheet.text(_LANE, 186, f"{run} fused kernels; their starts take {starts}", color=QUIET)
+    sheet.text(_LANE, 186, f"{run} fused kernels; their launches take {launches}", color=QUIET)
     return sheet.finish(
         f"{graph.model.name} runs on {graph.hardware.name} twice. Kernel by kernel, the host makes "
         f"{made} launches of {of_host} one after the other; the GPU is busy {share} of {took}. As "
-        f"a graph, one launch runs {run} fused kernels without a gap in {need}, of which their "
-        f"starts take {starts}. In that time the host alone makes {window / every:.0f} launches.",
+        f"a graph, one order runs {run} fused kernels without waiting for the host, in {need}, of "
+        f"which their launches take {launches}. In that time the host alone makes "
+        f"{window / every:.0f} launches.",
         height=194,
     )
 

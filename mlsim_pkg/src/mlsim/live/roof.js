@@ -8,7 +8,7 @@ const CAUSES = [
   { name: "arithmetic", tone: "chart-a", words: "Arithmetic" },
   { name: "tiles", tone: "roof-tiles", words: "Cores without work" },
   { name: "memory", tone: "chart-b", words: "Memory" },
-  { name: "starts", tone: "chart-c", words: "Kernel launches" },
+  { name: "launches", tone: "chart-c", words: "Kernel launches" },
 ];
 const RATES = { peak_flops: "peak", memory_bandwidth: "memory bandwidth", kernel_overhead: "launch time" };
 const X = { low: 0.8, high: 4000, scale: "log", label: "Arithmetic intensity (FLOP/byte)" };
@@ -24,7 +24,7 @@ export function known(data, state) {
     const [flops, bytes, time] = [found.flops[at], found.bytes_moved[at], found.operator_time[at]];
     const [compute, memory] = [found.compute_time[at], found.memory_time[at]];
     const launch = time - Math.max(compute, memory);
-    const cause = launch > Math.max(compute, memory) ? "starts" : compute < memory ? "memory" : "arithmetic";
+    const cause = launch > Math.max(compute, memory) ? "launches" : compute < memory ? "memory" : "arithmetic";
     return { name, cause, intensity: flops / bytes, roof: Math.min(peak, (flops / bytes) * bandwidth), reached: flops / time };
   });
   const flops = sum(found.flops);

@@ -29,7 +29,7 @@ LABELS: Mapping[str, str] = {
     "memory": MEMORY_BOUND,
     "network": NETWORK_BOUND,
     "tiles": OVERHEAD_BOUND,
-    "starts": OVERHEAD_BOUND,
+    "launches": OVERHEAD_BOUND,
     "host": OVERHEAD_BOUND,
 }
 SHARES: Mapping[str, str] = {
@@ -37,12 +37,12 @@ SHARES: Mapping[str, str] = {
     "memory": "streaming_share",
     "network": "network_share",
     "tiles": "tile_share",
-    "starts": "start_share",
+    "launches": "start_share",
     "host": "host_share",
 }
 # What a roofline knows of.
 _ROOFLINE = {**SHARES, "memory": "memory_bound_share"}
-# A step of training waits for its pipeline, and a host that is late counts among the starts.
+# A step of training waits for its pipeline, and a host that is late counts among the launches.
 TRAINING_SHARES: Mapping[str, str] = {
     **{cause: name for cause, name in SHARES.items() if cause != "host"},
     "bubble": "bubble_share",
@@ -60,7 +60,7 @@ _MEANING = {
     "memory": "operators that wait for memory, whatever their tiles",
     "network": "sending to other devices",
     "tiles": "products whose tiles don't fill all cores of the device",
-    "starts": "starting operators on the device",
+    "launches": "what kernels cost beyond their arithmetic and bytes",
     "host": "waiting for the host",
     "bubble": "stages that wait for the pipeline to fill and empty",
 }
@@ -94,7 +94,7 @@ def with_causes(question: Question, *, calibrated: bool, alone: bool) -> Questio
     Parameters
     ----------
     question
-        About a step whose operators have starts and tiles, if it is calibrated.
+        About a step whose operators have launches and tiles, if it is calibrated.
     calibrated
         Whether its rates are those that were measured.
     alone
@@ -121,11 +121,11 @@ def with_training_causes(question: Question, *, calibrated: bool) -> Question:
     question
         About a step of training that has parts: no bound.
     calibrated
-        Whether its rates are those that were measured; a roofline has full tiles and no starts.
+        Whether its rates are those that were measured; a roofline has full tiles and no launches.
     """
     known = question.known
     if not calibrated:
-        words = "roofline: tiles fill all cores, and starts take no time"
+        words = "roofline: tiles fill all cores, and launches take no time"
         known = known.joined(Known().add(words, filled_share=1.0, kernel_overhead=0.0))
     causes, of_training, step = _physics()
     # Of the causes of any step, what a step of training has in another way.
@@ -147,7 +147,7 @@ def training_shares_of(question: Question, *, calibrated: bool) -> dict[str, Any
     kept = (
         (cause, name)
         for cause, name in TRAINING_SHARES.items()
-        if calibrated or cause not in ("tiles", "starts")
+        if calibrated or cause not in ("tiles", "launches")
     )
     return {cause: float(question.value(name)) for cause, name in kept}
 
@@ -174,7 +174,7 @@ def label_of(question: Question) -> Any:
 def cause_of(shares: Mapping[str, Any], label: str) -> str:
     """Return the largest cause among those of a label.
 
-    >>> cause_of({"tiles": 0.4, "starts": 0.2, "memory": 0.4}, "Overhead Bound")
+    >>> cause_of({"tiles": 0.4, "launches": 0.2, "memory": 0.4}, "Overhead Bound")
     'tiles'
     """
     under = [cause for cause in shares if _LABELS[cause] == label]
@@ -241,7 +241,7 @@ class Causes(Written):
         }
         goes = f" Here they take {written(lost)} of the time." if lost else ""
         return (
-            f"The roofline says {self.roofline}. It takes tiles to fill the device, and starts, "
+            f"The roofline says {self.roofline}. It takes tiles to fill the device, and launches, "
             f"the host and the start of a message to cost nothing.{goes} Measured shares of the "
             "peak and of the bandwidth also move operators from one side to the other."
         )

@@ -20,7 +20,7 @@ TAKES: Mapping[str, str] = {
     "memory": "memory takes",
     "network": "communication takes",
     "tiles": "partly filled tiles take",
-    "starts": "launches take",
+    "launches": "launches take",
     "host": "the host takes",
     "bubble": "the pipeline bubble takes",
 }

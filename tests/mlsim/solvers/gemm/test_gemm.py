@@ -186,7 +186,7 @@ def test_the_explanation_has_every_step_and_no_baseline() -> None:
     assert found["value"] == pytest.approx(2 * 4096**3 / 1979e12)
     assert [each["name"] for each in found["operators"]] == ["forward"]
     origins = {each["quantity"]: each["origin"] for each in found["inputs"]}
-    assert origins["kernel_overhead"] == "not counted: a roofline has no starts"
+    assert origins["kernel_overhead"] == "not counted: a roofline has no launches"
     assert origins["scale_bytes"] == "no number of this layer has a scale that counts"
     speedup = gemm(64, 64, 64, hardware="H100", precision="fp8").explain("format_speedup")
     assert len(speedup.to_dict()["operators"]) == 2

@@ -173,7 +173,7 @@ def test_causes_add_up_to_the_step() -> None:
         assert causes["network"] == pytest.approx(sent)
         assert causes["bubble"] == pytest.approx(shares["bubble"])
         assert causes["memory"] >= shares["optimizer"]
-        assert ("tiles" in causes) == ("starts" in causes) == (estimate == "calibrated")
+        assert ("tiles" in causes) == ("launches" in causes) == (estimate == "calibrated")
 
 
 def test_starts_are_those_of_all_kernels_by_hand() -> None:
@@ -188,7 +188,7 @@ def test_starts_are_those_of_all_kernels_by_hand() -> None:
     starts = value("kernel_overhead")
     each = sum(start * row.all_repeats for start, row in zip(starts, table, strict=True))
     spent = value("micro_batches") * each / value("step_time")
-    assert training.causes["starts"] == pytest.approx(spent)
+    assert training.causes["launches"] == pytest.approx(spent)
 
 
 def test_tiles_cost_what_full_ones_would_save() -> None:

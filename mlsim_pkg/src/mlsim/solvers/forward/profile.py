@@ -267,7 +267,7 @@ class Profile(TimedAnswer):
         """Part of the time by cause; the parts add up to 1.
 
         "arithmetic", "memory" and "network"; of the calibrated estimate also "tiles" that
-        don't fill the device, "starts" of operators, and waiting for the "host".
+        don't fill the device, "launches" of operators, and waiting for the "host".
         """
         self.value("memory_bound_share")  # refused where it does not fit
         return shares_of(self._caused, calibrated=self.configuration.calibrated)

@@ -172,7 +172,7 @@ _SHARES = {
     "compute_limited_share": COMPUTE_BOUND,
     "start_limited_share": OVERHEAD_BOUND,
 }
-_CAUSES = dict(zip(("memory", "arithmetic", "starts"), _SHARES, strict=True))
+_CAUSES = dict(zip(("memory", "arithmetic", "launches"), _SHARES, strict=True))
 
 
 _OF_KERNELS = (
@@ -202,7 +202,7 @@ def _parts(gemm: Gemm) -> list[tuple[str, str]]:
 
 def _bound(gemm: Gemm) -> str:
     """Say what binds, and what limits the time to which part."""
-    names = {"arithmetic": "compute", "memory": "memory", "starts": "start"}
+    names = {"arithmetic": "compute", "memory": "memory", "launches": "start"}
     shares = {words: gemm.value(f"{name}_limited_share") for words, name in names.items()}
     parts = ", ".join(f"{words} {share:.0%}" for words, share in shares.items() if share > 1e-9)
     return f"{gemm.bottleneck} (time limited by {parts})"

@@ -169,7 +169,7 @@ def add_known(layer: Layer, known: Known) -> None:
         return
     known.columns(partial(_peaks, layer), "peak_flops")
     if layer.estimate != "calibrated":
-        known.add("not counted: a roofline has no starts", kernel_overhead=0.0)
+        known.add("not counted: a roofline has no launches", kernel_overhead=0.0)
         known.add("all: nobody gave another part", compute_fraction=1.0, memory_fraction=1.0)
         return
     known.add("convention: a core gets no thinner part of the depth", least_depth=LEAST_DEPTH)

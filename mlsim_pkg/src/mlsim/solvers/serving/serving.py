@@ -128,7 +128,7 @@ class StepProfile(Answer):
         """Part of the time by cause; the parts add up to 1.
 
         "arithmetic", "memory" and "network"; of the calibrated estimate also "tiles" that
-        don't fill the device, "starts" of operators, and waiting for the "host".
+        don't fill the device, "launches" of operators, and waiting for the "host".
         """
         from mlsim.solvers.causes import LABELS, shares_of
 

@@ -451,7 +451,7 @@ class Training(TimedAnswer):
         """What limits the step for the largest part of its time.
 
         "Compute Bound", "Memory Bound", "Network Bound", or "Overhead Bound": tiles that don't
-        fill the device, starts of kernels, and the bubble of a pipeline. `cause` says which.
+        fill the device, launches of kernels, and the bubble of a pipeline. `cause` says which.
 
         >>> from mlsim import Engine
         >>> training = Engine.train(model="Llama3_8B", hardware="hgx_h100", global_batch=8,
@@ -472,7 +472,7 @@ class Training(TimedAnswer):
 
         "arithmetic", "memory", "network" (messages in a stage, between stages and among copies,
         as far as they aren't hidden) and "bubble"; of the calibrated estimate also "tiles" that
-        don't fill the device, and "starts" of kernels.
+        don't fill the device, and "launches" of kernels.
 
         Raises
         ------
