@@ -26,7 +26,7 @@ ASKED = {
     "carbon": ("sustainability",),
     "out of memory": ("llm_serving", "training_at_scale"),
     "ring": ("training_at_scale",),
-    "LoRA": ("training_at_scale",),
+    "LoRA": ("fine_tuning",),
     "goodput": ("training_at_scale", "capacity"),
     "ridge point": ("where_time_goes", "hello_world"),
     "arithmetic intensty": ("where_time_goes", "hello_world", "anatomy"),

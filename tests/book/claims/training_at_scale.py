@@ -4,10 +4,9 @@ from itertools import pairwise
 from math import isclose
 
 # The bubble: seven other stages, without the output layer, over micro-batches times parts.
-for micro_batches, row in piped.items():
-    for parts, step in row.items():
-        others = (1 - step.output_share) * 7 / (micro_batches * parts)
-        assert isclose(step.bubble_time / step.steady_time, others)
+for (micro_batches, parts), step in piped.items():
+    others = (1 - step.output_share) * 7 / (micro_batches * parts)
+    assert isclose(step.bubble_time / step.steady_time, others)
 
 # "The model's work is the same, cut smaller": the MFU falls with more GPUs at the same batch.
 utilization = [each.model_flops_utilization for each in sizes.values()]

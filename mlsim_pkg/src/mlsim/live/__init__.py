@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlsim.live.board import board
 from mlsim.live.compiled import Compiled, compiled
 from mlsim.live.figure import Figure, figure
 from mlsim.live.formulas import formula
@@ -16,6 +17,7 @@ __all__ = [
     "Compiled",
     "Figure",
     "Handle",
+    "board",
     "compiled",
     "figure",
     "formula",
