@@ -67,3 +67,9 @@ def test_the_project_s_weights_are_those_of_the_course() -> None:
     rubric = load_rubric(PROJECT)
     assert [each.points for each in rubric.criteria] == [10, 10, 20, 40, 20]
     assert rubric.points == 100
+
+
+def test_the_sample_report_has_full_marks_by_its_own_rubric() -> None:
+    rubric = load_rubric(PROJECT)
+    sheet = read_sheet(rubric, PROJECT.with_name("roofline_report.sheet.csv"))
+    assert sheet["sample"][0] == tuple(each.points for each in rubric.criteria)

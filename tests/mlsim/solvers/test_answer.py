@@ -257,7 +257,7 @@ def test_what_is_known_of_a_question() -> None:
     assert first == {"flops": 2.0, "peak_flops": 3.0}
     assert first.doubts() == []
     noisy = Known().add("Mine: estimate, mlsim measure", peak_flops=1.0)
-    words = "measured on a noisy machine, and kept (--accept-noisy)"
+    words = "measured on a noisy machine, and kept"
     assert noisy.doubts() == [("", f"peak: {words}")]
     noisy.add("Mine: estimate, mlsim measure", memory_bandwidth=1.0, memory_capacity=1.0)
     guessed = ("", "the device's memory is an estimate: no list of a driver was read")

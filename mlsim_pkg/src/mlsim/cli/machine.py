@@ -39,7 +39,7 @@ def _measure(options: argparse.Namespace) -> str:
         disk=not options.no_disk,
         disk_folder=options.disk_folder,
         progress=_say,
-        accept_noisy=options.accept_noisy,
+        accept_noisy=options.accept_noisy or None,
     )
     shown = as_json(found.to_dict()) if options.json else str(found)
     if options.no_save:

@@ -22,6 +22,7 @@ from mlsim.plots.drawing import (
     draw_roof,
     note,
 )
+from mlsim.plots.points import draw_points, read_points
 from mlsim.profiling.diagnosis import (
     Finding,
     Point,
@@ -49,6 +50,7 @@ def plot_roofline(
     hardware: Device | str | None = None,
     *,
     workloads: Iterable[Model | str | Profile | Serving | StepProfile] = (),
+    points: Any = (),
     batch_size: int | Sequence[int] = 1,
     precision: str | None = None,
     operators: bool = False,
@@ -71,13 +73,18 @@ def plot_roofline(
     workloads
         Networks, solved at each batch size; or profiles, services and phases
         of services on this device. A service is two points, prefill and decode.
+    points
+        What you measured, by name: (operations, bytes, seconds) or (intensity, "1.4 TFLOP/s"); or
+        what `time_network` returned, one or several. A rate without a unit is refused. A point
+        stands at the median, with a line for its interval.
     batch_size
         One batch size, or several; each is a point.
     precision
         Number format of the roof and of the networks; if it is left out, that
-        in which the first answer among the workloads computes, else fp16.
+        in which the first answer among the workloads computes, or a timed network, else fp16.
     operators
-        Whether every operator is drawn too, as a small dot on the roof.
+        Whether every operator is drawn too, as a small dot: predicted ones on the roof, those of
+        a timed network where they were measured.
     measured
         A profile that was read (`mlsim.profiling.read_profile`): a point for each kernel, as
         large as its part of the time, with its region and the two things to try first.
@@ -100,7 +107,9 @@ def plot_roofline(
     ------
     InvalidValueError
         If an answer belongs to another device or precision, or has many points; or no device is
-        given.
+        given; or a point is no point.
+    UnitError
+        If the rate of a point has no unit.
     NotMeasuredError
         If no kernel of the profile has work, bytes and time; says what is missing.
     MissingLibraryError
@@ -111,9 +120,9 @@ def plot_roofline(
     >>> ax.get_xscale()
     'log'
     """
-    workloads = list(workloads)
+    workloads, timed = list(workloads), read_points(points)
     if measured is not None:
-        if workloads:
+        if workloads or timed:
             raise InvalidValueError(
                 "draw predictions and a profile one after the other: plot_roofline(hardware, "
                 "workloads=..., ax=ax) on the axes of plot_roofline(measured=...)."
@@ -123,7 +132,14 @@ def plot_roofline(
     if hardware is None:
         raise InvalidValueError("plot_roofline needs hardware=..., such as 'A100'.")
     device = resolve.device(hardware)
-    computed = precision or next(filter(None, map(_computes_in, workloads)), DEFAULT_PRECISION)
+    formats = [*map(_computes_in, workloads), *(each.precision for each in timed)]
+    computed = precision or next(filter(None, formats), DEFAULT_PRECISION)
+    for point in timed:
+        if point.precision not in ("", computed):
+            raise InvalidValueError(
+                f"{point.name} ran in {point.precision}: the roof of {computed} is none for it. "
+                f"Draw plot_roofline(..., precision={point.precision!r})."
+            )
     peak = device.compute.figure(computed).si
     marks: list[_Mark] = []
     inside: list[list[_Mark]] = []
@@ -146,7 +162,9 @@ def plot_roofline(
             )
     every = [*marks, *chain.from_iterable(inside)]
     ax = axes_for(ax, *SIZE)
-    draw_roof(ax, device, peak, [intensity for _, intensity, _ in every])
+    places = [*(each[1] for each in every), *(each.intensity for each in timed)]
+    places += [across for each in timed if operators for across, _ in each.layers]
+    draw_roof(ax, device, peak, places)
     if ceilings:
         draw_ceilings(ax, ceilings_of(device, computed), device.bandwidth_si)
     for index, (mark, dots) in enumerate(zip(marks, inside, strict=True)):
@@ -161,9 +179,11 @@ def plot_roofline(
         label, intensity, rate = mark
         here = ([intensity], [rate / 1e12])
         ax.scatter(*here, s=70, edgecolor="white", zorder=3, label=label, **style)
+    draw_points(ax, timed, device.bandwidth_si, peak, layers=operators)
     ax.set_title(f"Roofline of {device.name}, {computed}")
-    if marks:
+    if marks or timed:
         ax.legend(loc="upper left", frameon=False)
+    every += [(f"{each.name}, measured", each.intensity, each.rate) for each in timed]
     return attach(ax, [_ridge(device, peak), *(_as_row(*each) for each in every)])
 
 

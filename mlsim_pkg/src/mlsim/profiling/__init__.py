@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     )
     from mlsim.profiling.measuring import measure
     from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+    from mlsim.profiling.networks import (
+        LayerTime,
+        NetworkRun,
+        one_core,
+        sample_machine,
+        sample_run,
+        time_network,
+    )
     from mlsim.profiling.read import read_profile, sample_profile, sample_profiles
     from mlsim.profiling.read.perf_stat import read_perf_stat
     from mlsim.profiling.read.printed import read_nvidia_smi
@@ -44,6 +52,9 @@ _NAMES = {
     "measured_profile": ("Activity", "Launches", "MeasuredKernel", "MeasuredProfile", "Transfer"),
     "measuring": ("measure",),
     "measuring.measurement": ("MeasuredFigure", "Measurement"),
+    "networks": (
+        *("LayerTime", "NetworkRun", "one_core", "sample_machine", "sample_run", "time_network"),
+    ),
     "read": ("read_profile", "sample_profile", "sample_profiles"),
     "read.perf_stat": ("read_perf_stat",),
     "read.printed": ("read_nvidia_smi",),
@@ -60,10 +71,12 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "Launches",
+    "LayerTime",
     "MeasuredFigure",
     "MeasuredKernel",
     "MeasuredProfile",
     "Measurement",
+    "NetworkRun",
     "Remedy",
     "Spread",
     "Stopwatch",
@@ -77,14 +90,18 @@ __all__ = [
     "join",
     "lanes",
     "measure",
+    "one_core",
     "profile_command",
     "read_nvidia_smi",
     "read_perf_stat",
     "read_profile",
+    "sample_machine",
     "sample_profile",
     "sample_profiles",
+    "sample_run",
     "time_command",
     "time_function",
+    "time_network",
 ]
 
 __getattr__ = importing(__name__, _HOMES)

@@ -87,7 +87,7 @@ class Known(dict[str, Any]):
         rows = self.guessed_memory()
         if noisy:
             names = " and ".join(noisy)
-            rows.append(("", f"{names}: measured on a noisy machine, and kept (--accept-noisy)"))
+            rows.append(("", f"{names}: measured on a noisy machine, and kept"))
         return rows
 
     def guessed_memory(self) -> list[tuple[str, str]]:

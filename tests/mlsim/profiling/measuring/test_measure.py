@@ -226,8 +226,24 @@ def test_noisy_figures_are_kept_on_request_and_answers_say_so(tmp_path: Path) ->
     device = load_device(found.save(tmp_path / "noisy.toml"))
     assert device.figures["compute.fp32"].kind == "estimate"
     answer = str(Engine.solve(model="ResNet50", hardware=device, precision="fp32"))
-    assert "peak: measured on a noisy machine, and kept (--accept-noisy)" in answer
+    assert "peak: measured on a noisy machine, and kept" in answer
     assert "noisy" not in str(Engine.solve(model="ResNet50", hardware="A100"))
+
+
+def test_a_busy_machine_has_a_marked_roof_and_not_none(tmp_path: Path) -> None:
+    """Where nothing is a ceiling, more is measured and kept; where a roof stands, nothing is."""
+    busy = measured(MadeMachine(neighbor=0.5), accept_noisy=None)
+    assert busy.rounds > MOST_ROUNDS
+    assert busy.figures["memory.bandwidth"].value == pytest.approx(RATES[-1] / 2, rel=0.05)
+    assert busy.figures["memory.bandwidth"].noise
+    assert "Figures with a ~ are no ceilings" in str(busy)
+    device = load_device(busy.save(tmp_path / "busy.toml"))
+    assert "measured on a noisy machine" in str(Engine.solve(model="ResNet50", hardware=device))
+    hurried = measured(MadeMachine(neighbor=0.5), seconds=1.0, accept_noisy=None)
+    hurried.require_roof()
+    quiet = measured(MadeMachine(noisy=("fp64",)), accept_noisy=None)
+    assert (quiet.rounds, quiet.kept) == (MOST_ROUNDS, False)
+    assert "compute.fp64" in quiet.refused
 
 
 def test_all_cores_are_not_slower_than_one_of_them() -> None:
@@ -330,5 +346,5 @@ def test_arguments_are_checked_and_handed_on(monkeypatch: pytest.MonkeyPatch) ->
     folders = [each.disk_folder for each in given]
     assert folders == [Path("here"), Path(os.path.expanduser("~")), None]  # noqa: PTH111
     assert [each.kernels for each in given] == ["numpy", "auto", "auto"]
-    assert [each.accept_noisy for each in given] == [True, False, False]
+    assert [each.accept_noisy for each in given] == [True, None, None]
     assert (first.say("nothing"), second.say) == (None, print)

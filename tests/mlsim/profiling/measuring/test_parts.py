@@ -162,8 +162,9 @@ def test_products_grow_until_one_takes_long_enough() -> None:
     assert tried(5e9) == ([256, 512], "")
     assert tried(100e9) == ([256, 512, 1024, 1536], "")
     assert tried(100e9, most=600) == ([256, 512], "no memory")
-    # The first side is spared, the second is not.
+    # The first side is spared if it is not far slower; the second is not.
     assert tried(0.1e9, floor=1e9) == ([256], "")
+    assert tried(0.1e9, floor=3e9)[0] == []
     slow, reason = tried(10e9, floor=11e9)
     assert slow == []
     assert reason.startswith("10 GFLOP/s, less than in wider numbers")

@@ -26,7 +26,7 @@ def measure(
     disk: bool = True,
     disk_folder: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
-    accept_noisy: bool = False,
+    accept_noisy: bool | None = None,
 ) -> Measurement:
     """Measure the ceilings of this machine: bandwidths by level, products, starts, disk.
 
@@ -52,8 +52,10 @@ def measure(
     progress
         Is told what is being measured.
     accept_noisy
-        Keep figures that are too noisy for a ceiling, with their wide intervals, so that a shared
-        machine (Colab) is a device too. Each answer about it says so.
+        Whether figures that are too noisy for a ceiling are kept, marked and with their wide
+        intervals, so that a shared machine (Colab) is a device too. Each answer about it says so.
+        None, the default: only where there would be no roof without them. Then half as many
+        seconds more are measured.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import this_machine
-from mlsim.profiling.measuring.measurement import Measurement
+from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement, lacking
 from mlsim.profiling.measuring.parts import STEPS_PER_DOUBLING
 from mlsim.profiling.measuring.rounds import (
     Measure,
@@ -192,7 +192,7 @@ def measure_gpu(
     say: Callable[[str], None],
     clock: Clock = perf_counter,
     now: Clock = monotonic,
-    accept_noisy: bool = False,
+    accept_noisy: bool | None = False,
 ) -> Measurement:
     """Measure the GPU that PyTorch sees; see `mlsim.profiling.measure`.
 
@@ -245,19 +245,25 @@ def measure_gpu(
             "links.pcie": COPIED
             / gpu.seconds("copies", lambda: there.copy_(here, non_blocking=True))
         }
-    rounds = run_rounds(parts, now, began + seconds, say, accept_noisy=accept_noisy)
+    rounds = run_rounds(parts, now, began + seconds, say, accept_noisy=bool(accept_noisy))
     values = rounds.stretches()
     if gpu.cache:
         levels, lost = level_figures("memory", sizes, best_curves(curves), {2: gpu.cache})
         values, refused = values | levels, refused | lost
     how = {**_HOW, **hows}
-    figures, noisy = judged(
-        values,
-        lambda name: how.get(name, "Working sets from small to large, as for memory."),
-        rounds.count,
-        wanted=rounds.wanted,
-        accept_noisy=accept_noisy,
-    )
+
+    def found(*, keep: bool) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
+        return judged(
+            values,
+            lambda name: how.get(name, "Working sets from small to large, as for memory."),
+            rounds.count,
+            wanted=rounds.wanted,
+            accept_noisy=keep,
+        )
+
+    figures, noisy = found(keep=bool(accept_noisy))
+    if accept_noisy is None and lacking(figures):
+        figures, noisy = found(keep=True)
     return Measurement(
         machine=this_machine(),
         kind="gpu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,17 @@ def words_of(name: str) -> str:
         return f"L{short[1]} cache" + ("" if short.endswith("bandwidth") else ", size")
     first, _, rest = short.partition("_")
     return f"{first}, {_FIGURES.get(rest, rest)}" if rest else first
+
+
+def lacking(figures: Collection[str]) -> list[str]:
+    """Return what a roof needs and these figures have not: a bandwidth, or any product.
+
+    >>> lacking(["memory.bandwidth", "starts.call"])
+    ['compute']
+    """
+    missing = [] if "memory.bandwidth" in figures else ["memory.bandwidth"]
+    products = any(name.startswith("compute.") for name in figures)
+    return missing if products else [*missing, "compute"]
 
 
 @dataclass(frozen=True)
@@ -172,9 +183,7 @@ class Measurement:
         NotMeasuredError
             Naming what is missing, and how to quiet the machine.
         """
-        missing = [] if "memory.bandwidth" in self.figures else ["memory.bandwidth"]
-        if not any(name.startswith("compute.") for name in self.figures):
-            missing.append("compute")
+        missing = lacking(self.figures)
         if missing:
             reasons = "; ".join(
                 f"{name}: {reason}"

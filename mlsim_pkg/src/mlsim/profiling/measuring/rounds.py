@@ -319,6 +319,12 @@ class Rounds:
     # What six rounds would have taken, in s, where time was up before.
     wanted: float = 0.0
 
+    def with_more(self, more: Rounds) -> Rounds:
+        """Return these rounds with more behind them."""
+        names = dict.fromkeys([*self.values, *more.values])
+        values = {name: [*self.values.get(name, []), *more.values.get(name, [])] for name in names}
+        return Rounds(values, self.count + more.count, self.wanted or more.wanted)
+
     def stretches(self) -> dict[str, list[float]]:
         """Return the best of each stretch: the least of what is a time, the greatest of rates.
 

@@ -243,7 +243,9 @@ def answer(
         product = make(question["format"], question["side"])
         seconds, marks = _timed(product, question["times"], clock, waits)
     except KeyError as error:
-        return {"error": f"there is no product in {error}"}
+        return {
+            "error": f"NumPy multiplies no {error.args[0]}; PyTorch does, where it is installed"
+        }
     except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         return {"error": str(error).splitlines()[0] if str(error) else type(error).__name__}
     return {"seconds": seconds, "disturbed": marks}
@@ -303,6 +305,8 @@ FORMATS = ("fp64", "fp32", "bf16", "fp16", "int8")
 # Sides of the square matrices that are tried, until one product takes this long.
 SIDES = (256, 512, 1024, 1536, 2048, 3072, 4096)
 LONG_ENOUGH = 0.05
+# On its first side a format is given up if it is so many times slower than another.
+FAR_BELOW = 20
 TOO_LONG = 0.5
 
 
@@ -422,7 +426,8 @@ def try_sides(
     Parameters
     ----------
     floor
-        A rate in FLOP/s. A format that is slower than this on its second side is given up:
+        A rate in FLOP/s. A format that is slower than this on its second side, or far slower on
+        its first, is given up:
         the processor has nothing for it, and the library converts each number.
     """
     rates: dict[int, float] = {}
@@ -432,7 +437,7 @@ def try_sides(
             return rates, answer.reason or "there is no product in this format"
         seconds = answer.best or min(answer.seconds)
         rate = rates[side] = product_flops(side) / seconds
-        if number and rate < floor:
+        if rate < (floor if number else floor / FAR_BELOW):
             return {}, (
                 f"{rate / 1e9:.3g} GFLOP/s, less than in wider numbers: the processor has no "
                 "unit for it, and the library converts each number"
