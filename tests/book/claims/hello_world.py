@@ -43,3 +43,7 @@ assert all(
 # "None of the rows on record beats the bound", and all stay below the roofline.
 assert all(row.published < predict(row, "bound").throughput for row in rows)
 assert max(reached.values()) < 1
+
+# "So more layers wait for arithmetic than the datasheet says": programs reach more of the bandwidth than of the peak.
+assert float(many.value("compute_fraction")[0]) < float(many.value("memory_fraction"))
+assert (large.bottleneck, many.bottleneck) == ("Memory Bound", "Compute Bound")

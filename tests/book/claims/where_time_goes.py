@@ -22,6 +22,17 @@ for name in ("engine", "kernels", "eager", "graph"):
     assert Engine.solve(model, gpu, **asked).bottleneck == "Overhead Bound"
     assert usual / wider < 1.1
 
-# "Gained nothing at all", and "a better program gains more than either".
+# "Both waited for their hosts": the V100 gained nothing by one image. "Fewer launches gain more than either".
 assert old[v100][1].published <= old[t4][1].published
 assert max(own[:2]) < 1.1 < 1.5 < own[2]
+
+# "Count three for each convolution": one by one there are a few more, with the additions.
+relus = sum(not name.endswith("down") for name in convolutions)
+adds = sum(name.endswith(".c") for name in convolutions)
+assert (len(convolutions), relus, adds, parts) == (53, 49, 16, 162)
+assert 2 * len(convolutions) + relus + adds + 3 == 174
+
+# "Tiles are arithmetic on too few SMs": kernels that wait for arithmetic take far more than the printed 6 %.
+work, moved = best.value("compute_time"), best.value("memory_time")
+led = sum(float(each) for each, other in zip(work, moved, strict=True) if each > other)
+assert led > 2 * best.causes["arithmetic"] * best.latency.si

@@ -10,8 +10,9 @@
 
 On every other page the first occurrence of a term in running text becomes a link
 to its entry, with the definition and the place where it is explained; front matter
-`mlsim-book: {terms: false}` switches that off for a page. An entry that names no place says on
-which page its term comes first.
+`mlsim-book: {terms: false}` switches that off for a page, and `[word]{.no-hint}` for a
+word that means something else there. An entry that names no place says on which page its term
+comes first.
 All this is done when references are filled in, so rendered pages stay valid.
 """
 
@@ -228,7 +229,7 @@ _BARRED_TAGS = frozenset({
 })  # fmt: skip
 _BARRED_CLASSES = frozenset({
     "math", "opens", "citation", "callout-header", "theorem-title", "proof-title", "csl-entry",
-    "quarto-unresolved-ref", "footnotes",
+    "quarto-unresolved-ref", "footnotes", "no-hint",
 })  # fmt: skip
 
 

@@ -72,7 +72,8 @@ export function mount(element, data) {
       cells[name] = make("span", { class: "roof-share" });
       list.append(make("li", {}, make("span", { class: `roof-sign ${tone}` }), `${words} `, cells[name]));
     }
-    picture.append(svg, list);
+    const signs = "On the roof: layers as the roofline has them. Below: the same by the estimate, in the color of what takes longest. Large: the whole network.";
+    picture.append(svg, make("p", { class: "muted" }, signs), list);
   }
 
   /** Draw the roof that the rates make, and that of the device where it is another one. */

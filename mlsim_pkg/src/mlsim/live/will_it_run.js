@@ -13,7 +13,7 @@ const PARTS = [
   ["beyond", "Too much: right of the line", "run-beyond"], // in the bar, a mark
 ];
 const SPEEDS = [
-  { name: "time_to_first_token", words: "First token", of: "after the prompt is sent" },
+  { name: "time_to_first_token", words: "First token", of: "after all prompts are sent at once" },
   { name: "time_per_output_token", words: "Each further token", of: "for each user" },
   { words: "All users together", of: "while they are answered" },
 ];
