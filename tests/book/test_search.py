@@ -15,7 +15,7 @@ ASKED = {
     "kv cache": ("llm_serving",),
     "roofline": ("where_time_goes", "hello_world"),
     "quantization": ("gemm_low_precision",),
-    "bandwith": ("where_time_goes", "hello_world", "hardware_ecosystem", "anatomy"),
+    "bandwith": ("where_time_goes", "hello_world", "gpu", "anatomy"),
     "OOM": ("llm_serving", "training_at_scale"),
     "tensor parallel": ("training_at_scale",),
     "batch size": ("where_time_goes", "hello_world"),

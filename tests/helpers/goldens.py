@@ -1,6 +1,7 @@
 """Golden files: the numbers of the pages, examples of the command line, questions to every door.
 
-`make goldens` runs this: it writes them anew, and lists what moved since they were written.
+`make goldens` runs this: it writes them anew, and lists what moved since they were written. With
+names of pages, such as `goldens.py math.qmd`, it does so for the numbers of these pages alone.
 Questions are those of their files; `goldens.py --draw` asks those that `question_grid` draws.
 """
 
@@ -54,8 +55,8 @@ def kept_answer(path: Path) -> dict[str, Any]:
     return found
 
 
-def renew_pages(failed: list[str]) -> list[Move]:
-    """Write the numbers of each page whose numbers moved; print and return what did.
+def renew_pages(failed: list[str], only: Sequence[str] = ()) -> list[Move]:
+    """Write the numbers of each page, or of some, whose numbers moved; print and return what did.
 
     A page that raises keeps its file, and is added to `failed`.
     """
@@ -63,6 +64,9 @@ def renew_pages(failed: list[str]) -> list[Move]:
     wanted = set()
     for source, page in page_numbers.pages(ROOT).items():
         path = page_file(source)
+        if only and source not in only:
+            wanted.add(path)
+            continue
         try:
             new = page_numbers.entries_of(page, ROOT)
         except Exception:  # noqa: BLE001 - a page may raise anything
@@ -156,17 +160,20 @@ def draw_questions() -> None:
 
 def main(*words: str) -> int:
     """Renew all golden files; list what moved, how much of each kind, and what failed."""
-    if words:
+    if words == ("--draw",):
         draw_questions()
         return 0
+    if unknown := set(words) - page_numbers.pages(ROOT).keys():
+        print(f"No pages: {', '.join(sorted(unknown))}. Name pages, or --draw.", file=sys.stderr)
+        return 2
     failed: list[str] = []
-    moved = renew_pages(failed)
-    values = renew_examples(failed)
+    moved = renew_pages(failed, words)
     kinds = Counter(each for move in moved for each in move.what)
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     print(f"Numbers of pages: {len(moved)} moved" + (f" ({counts})." if counts else "."))
-    print(f"Command line: {values} values of answers moved.")
-    print(f"Questions: {renew_questions()} answers moved.")
+    if not words:
+        print(f"Command line: {renew_examples(failed)} values of answers moved.")
+        print(f"Questions: {renew_questions()} answers moved.")
     for each in failed:
         print(f"FAILED, and left as it was: {each}", file=sys.stderr)
     return int(bool(failed))

@@ -67,9 +67,9 @@ def test_an_argument_that_is_none_is_told_the_nearest_and_where_the_others_are()
     """Seven letters of ten must be alike."""
     asked = partial(UnknownArgumentError, "abcdexy", ["efficiency"])
     told = "no argument or quantity is called 'abcdexy'."
-    glossary = "help(solve) lists the arguments, and the glossary the quantities."
+    results = "help(solve) lists the arguments, and the book's page of quantities the results."
     found = asked(arguments=["abcdefg"], question="solve")  # 2 x 5 letters of 14
-    assert str(found) == f"{told} Did you mean 'abcdefg'? {glossary}"
+    assert str(found) == f"{told} Did you mean 'abcdefg'? {results}"
     assert (found.argument, found.quantities) == ("abcdexy", ("efficiency",))
     assert found.arguments == ("abcdefg",)
     assert str(asked(arguments=["abcdfg"])) == told  # 2 x 4 of 13

@@ -196,7 +196,7 @@ def test_what_moves_the_figures_of_a_page_is_light(built_book: Path) -> None:
         for name, text in pages.items()
         if names_on(text)
     }
-    assert {"capacity.html", "hardware_ecosystem.html"} <= weights.keys()
+    assert {"capacity.html", "reuse.html"} <= weights.keys()
     assert {page: n for page, n in weights.items() if n > LIMIT} == {}
 
 

@@ -85,6 +85,25 @@ def test_the_numbers_to_remember_print_on_one_sheet(
         assert page.pdf(format=size).count(b"/Type /Page\n") == 1
 
 
+def test_an_old_address_leads_to_the_page_that_has_the_section_now(
+    built_book: Path, book_url: str, browser: Any
+) -> None:
+    if not (built_book / "tutorials" / "hardware_ecosystem.html").is_file():
+        pytest.skip("no page of this book has moved")
+    with browser.new_context() as context:
+        page = context.new_page()
+        for old, new in {
+            "": "tutorials/gpu.html",
+            "#eq-amdahl": "tutorials/gpu.html#eq-amdahl",
+            "#sec-eco-systolic": "tutorials/reuse.html#sec-eco-systolic",
+            "#exr-growth-gap": "zoo/models.html#exr-growth-gap",
+            "#gone": "tutorials/gpu.html#gone",
+        }.items():
+            page.goto("about:blank")
+            page.goto(f"{book_url}/tutorials/hardware_ecosystem.html{old}")
+            page.wait_for_url(f"{book_url}/{new}")
+
+
 def test_nothing_strange_runs_or_is_asked_for(
     built_book: Path, book_url: str, browser: Any
 ) -> None:

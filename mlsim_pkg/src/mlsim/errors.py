@@ -73,8 +73,8 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         self.arguments = tuple(arguments)
         near = closest(argument, (*arguments, *self.quantities), 1, 0.7)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        glossary = ", and the glossary the quantities" if self.quantities else ""
-        where = f" help({question}) lists the arguments{glossary}." if question else ""
+        results = ", and the book's page of quantities the results" if self.quantities else ""
+        where = f" help({question}) lists the arguments{results}." if question else ""
         super().__init__(f"no argument or quantity is called {argument!r}.{meant}{where}")
 
     @classmethod

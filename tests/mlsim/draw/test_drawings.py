@@ -33,6 +33,8 @@ DRAWINGS: dict[str, Callable[[], Drawing]] = {
     "decoder layer": lambda: draw.decoder_layer("Llama3_8B"),
     "cache": lambda: draw.kv_cache("Llama3_8B", "H100", users=16),
     "tile": draw.tile,
+    "coalescing": draw.coalescing,
+    "blocks": draw.blocks,
     "carbon": lambda: draw.carbon(
         Engine.footprint(hardware="HGX_A100", device_hours=8, grid="Germany", pue=1.2)
     ),
@@ -232,6 +234,20 @@ def test_bytes_of_a_model_are_those_of_its_parameters() -> None:
     half = 2 * (mixtral.parameter_count - routed / 2)
     there = values(draw.shards(mixtral, devices=2))
     assert there["Expert parallel", "weights of a device"] == f"{half / 1e9:.1f} GB"
+
+
+def test_a_warp_moves_whole_sectors_and_a_block_whole_tiles() -> None:
+    # 32 threads, 8 numbers of 4 bytes in a sector: strides of 1, 2 and 8 touch 4, 8 and 32.
+    found = values(draw.coalescing())
+    assert [each for (_, what), each in found.items() if what == "sectors"] == ["4", "8", "32"]
+    assert found["every 8th number", "part that is used"] == "12.5 %"
+    assert values(draw.coalescing([16]))["every 16th number", "bytes moved"] == "1,024 B"
+    assert values(draw.coalescing([1], bytes_per_element=8))["neighbors", "sectors"] == "8"
+    assert values(draw.blocks(12, 3))["in tiles", "reads of main memory"] == "1,152"  # 2 x 12^3 / 3
+    with pytest.raises(InvalidValueError, match="not 8 and 3"):
+        draw.blocks(8, 3)
+    with pytest.raises(InvalidValueError, match="strides are from 1 to 16"):
+        draw.coalescing([])
 
 
 def test_slots_are_filled_as_soon_as_they_are_free() -> None:

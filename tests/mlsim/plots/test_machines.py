@@ -54,26 +54,20 @@ def test_amdahl_flattens_at_its_limit() -> None:
         plots.plot_amdahl([90])
 
 
-def test_latencies_and_energies_carry_every_entry() -> None:
-    latencies = plots.data_of(plots.plot_latencies()[0])
+def test_latencies_carry_every_entry() -> None:
+    figure, ax = plots.plot_latencies()
+    rows = plots.data_of(figure)
     known = [each for each in memory_levels.levels() if "latency" in each]
-    assert len(latencies) == len(known)
-    assert latencies[-1]["Latency (ns)"] == pytest.approx(1.5)
-    energies = plots.data_of(plots.plot_energies()[0])
-    assert energies[-1] == {"What": "8-bit integer addition", "Energy (pJ)": 0.03}
-    for plot, square in (
-        (plots.plot_latencies, "H100"),
-        (plots.plot_energies, "a read of 64 bits"),
-    ):
-        figure, ax = plot()
-        numbers = [float([*row.values()][1]) for row in plots.data_of(figure)]
-        marks = [tuple(float(x[0]) for x in line.get_data()) for line in ax.lines]
-        assert marks == list(zip(numbers, range(len(numbers)), strict=True))
-        assert [each.xy for each in ax.texts] == marks
-        assert ax.get_xlim()[0] < min(numbers) < max(numbers) < ax.get_xlim()[1]
-        squares = {line.get_label(): line.get_marker() == "s" for line in ax.lines}
-        assert (len(squares), squares[square], sum(squares.values())) == (2, True, 1)
-        assert len(ax.get_legend().get_texts()) == 2
+    assert len(rows) == len(known)
+    assert rows[-1]["Latency (ns)"] == pytest.approx(1.5)
+    numbers = [float([*row.values()][1]) for row in rows]
+    marks = [tuple(float(x[0]) for x in line.get_data()) for line in ax.lines]
+    assert marks == list(zip(numbers, range(len(numbers)), strict=True))
+    assert [each.xy for each in ax.texts] == marks
+    assert ax.get_xlim()[0] < min(numbers) < max(numbers) < ax.get_xlim()[1]
+    squares = {line.get_label(): line.get_marker() == "s" for line in ax.lines}
+    assert (len(squares), squares["H100"], sum(squares.values())) == (2, True, 1)
+    assert len(ax.get_legend().get_texts()) == 2
 
 
 def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
@@ -89,19 +83,3 @@ def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4 KiB", "64 KiB"]
     with pytest.raises(InvalidValueError, match="'in order' has 2 times for 8 sizes"):
         plots.plot_sweep(sizes, {"in order": [1.0, 2.0]}, {})
-
-
-def test_tiles_show_reads_for_results() -> None:
-    figure, axes = plots.plot_tiles(14, 2)
-    assert [row[0].get_ylabel() for row in axes] == ["28 reads\nfor 1", "56 reads\nfor 4"]
-    assert [row["Numbers read"] for row in plots.data_of(figure)] == [28, 56]
-    # Rows of A and columns of B that meet at 6: the last whole tile that begins before the middle.
-    boxes = [[ax.patches[0].get_bbox().bounds for ax in row] for row in axes]
-    assert boxes == [
-        [(0, 6, 14, size), (6, 0, size, 14), (6, 6, size, size)] for size in (1, 2)
-    ]  # fmt: skip
-    assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes.flat} == {((0, 14), (14, 0))}
-    assert len(axes[0][0].get_xticks()) == len(axes[0][0].get_yticks()) == 15
-    assert plots.plot_tiles(3, 3)[1].shape == plots.plot_tiles(1, 1)[1].shape == (2, 3)
-    with pytest.raises(InvalidValueError, match="a tile of 3 does not divide a matrix of 8"):
-        plots.plot_tiles(8, 3)

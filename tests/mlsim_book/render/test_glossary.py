@@ -17,7 +17,8 @@ from mlsim_book.render.postprocess import edited
 MakeBook = Callable[..., Path]
 TERMS = Terms([
     Entry("term-bw", 'Bytes "per" second.', ("memory bandwidth", "bandwidth")),
-    Entry("term-memory", "Where bytes lie.", ("memory",)),
+    Entry("term-memory", "Where bytes lie.", ("memory",), other=("memory lane",)),
+    Entry("term-bus", "It carries.", ("bus", "school bus"), only=("school bus",)),
     Entry("term-flop", "An operation.", ("FLOP",)),
     Entry("term-amp", "A unit.", ("amp",)),
     Entry("term-bound", "Said of work.", ("memory-bound", "memory bound")),

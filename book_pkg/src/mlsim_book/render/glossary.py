@@ -10,9 +10,10 @@
 
 On every other page the first occurrence of a term in running text becomes a link
 to its entry, with the definition and the place where it is explained; front matter
-`mlsim-book: {terms: false}` switches that off for a page, and `[word]{.no-hint}` for a
-word that means something else there. An entry that names no place says on which page its term
-comes first.
+`mlsim-book: {terms: false}` switches that off for a page, and `[word]{.no-hint}` for a word that
+means something else there. `not="draught beer"` names phrases in which the word always does, and
+`only="cold draught"` the spellings that get a link, where not all do. Quoted sentences are somebody
+else's, and get none. An entry that names no place says on which page its term comes first.
 All this is done when references are filled in, so rendered pages stay valid.
 """
 
@@ -136,12 +137,13 @@ def read_entries(home: FilledPage, reporter: Reporter) -> list[Entry]:
             message = f"the glossary entry '{name}' has no {lacks}"
             reporter.note(home.page, message, pattern, hint=_CONTRACT)
             continue
-        also = re.split(r"\s*[;,]\s*", term.attribute("data-also") or "")
         entry = Entry(
             str(term.attribute("id")),
             plain_text(home.body, definition),
-            (name, *filter(None, also)),
+            (name, *_parts(term.attribute("data-also"))),
             *_place(home.body, block),
+            only=_parts(term.attribute("data-only")),
+            other=_parts(term.attribute("data-not")),
         )
         for spelling in entry.spellings:
             if taken.setdefault(spelling, name) != name:
@@ -152,6 +154,10 @@ def read_entries(home: FilledPage, reporter: Reporter) -> list[Entry]:
                 )  # fmt: skip
         entries.append(entry)
     return entries
+
+
+def _parts(listed: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, re.split(r"\s*[;,]\s*", listed or "")))
 
 
 def _place(html: str, entry: Element) -> tuple[str, str]:
@@ -242,25 +248,34 @@ class Entry:
     spellings: tuple[str, ...]
     place: str = ""  # where it is explained
     at: str = ""  # the address of that place, from the glossary's page
+    only: tuple[str, ...] = ()  # the spellings that get a hint, where not all do
+    other: tuple[str, ...] = ()  # phrases in which the word means something else
 
 
 class Terms:
     """The terms of a book, ready to be found.
 
-    >>> terms = Terms([Entry("term-pot", "A vessel.", ("pot", "kettle"))])
+    >>> terms = Terms([Entry("term-pot", "A vessel.", ("pot", "kettle"), other=("pot luck",))])
     >>> terms.hint("<p>Two kettles and a pot.</p>", "g.html")[1]
     ['term-pot']
+    >>> terms.hint("<p>Pot luck, “a pot and a half pot”.</p>", "g.html")[1]
+    []
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._entries = {
-            _key(spelling): entry for entry in entries for spelling in reversed(entry.spellings)
+        entries = tuple(entries)
+        self._entries: dict[str, Entry | None] = {
+            _key(spelling): entry
+            for entry in entries
+            for spelling in reversed(entry.only or entry.spellings)
         }
+        self._entries |= {_key(phrase): None for entry in entries for phrase in entry.other}
         # the longest first: "memory bandwidth" is no occurrence of "bandwidth"
         spellings = sorted(self._entries, key=len, reverse=True)
         words = "|".join(map(_pattern, spellings))
         # an ampersand before it: the name of a character reference, no word
-        self._found = re.compile(rf"(?<![\w&#-])(?:{words})s?(?!-?\w)") if words else None
+        found = rf"“[^”]{{20,}}”|(?<![\w&#-])(?:{words})s?(?!-?\w)"
+        self._found = re.compile(found) if words else None
 
     def hint(self, html: str, glossary: str) -> tuple[str, list[str]]:
         """Put hints into a page's HTML; return it, and the ids of the terms met, in order.
@@ -277,8 +292,8 @@ class Terms:
         for start, end in running_text(parse(html), prose=False):
             for match in self._found.finditer(html, start, end):
                 key = _key(htmllib.unescape(match.group()))
-                entry = self._entries.get(key) or self._entries[key.removesuffix("s")]
-                if entry.id in used:
+                entry = self._entries.get(key, self._entries.get(key.removesuffix("s")))
+                if entry is None or entry.id in used:
                     continue
                 used[entry.id] = None
                 href = htmllib.escape(f"{glossary}#{entry.id}")

@@ -48,8 +48,9 @@ from mlsim_book.render.postprocess import Links, Opened, finish_html
 from mlsim_book.render.shortcodes import expand_shortcodes
 from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
 from mlsim_book.run.outputs import LIVE
+from mlsim_book.site.moved import Place, moved
 from mlsim_book.site.search import Wording, search_page, search_wording, write_search
-from mlsim_book.site.shared_files import LIBS, cards_place, cards_script, write_shared
+from mlsim_book.site.shared_files import FOLDER, LIBS, cards_place, cards_script, write_shared
 from mlsim_book.site.template import (
     Offer,
     Site,
@@ -285,6 +286,14 @@ def write_site(
             )
     if project.site_url:
         _write_text(out / "404.html", site.missing(finished[0].page))
+    places = [
+        Place(page.chapter.href, page.chapter.title, each.body, page.metadata.get("aliases") or [])
+        for each in finished
+        for page in [each.page.page]
+    ]
+    for path, text in moved(places, f"{LIBS}/moved.js", lang=project.lang):
+        _write_text(out / path, text)
+        shutil.copy(FOLDER / "moved.js", out / LIBS)
     variants = {each.page.page.chapter.href: each.search for each in finished}
     (index or write_search)(variants, out, search_wording(project))
     if "zip" in formats:

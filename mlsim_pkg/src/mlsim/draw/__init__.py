@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlsim.draw.memory import decoder_layer, kv_cache, tile
     from mlsim.draw.owners import carbon
     from mlsim.draw.requests import batching, prefill_and_decode, queue
+    from mlsim.draw.threads import blocks, coalescing
     from mlsim.draw.timelines import latency_hiding, launches
 
 # Public names by module, which is imported when one of them is first used.
@@ -37,6 +38,7 @@ _MODULES = {
     "memory": "decoder_layer kv_cache tile",
     "owners": "carbon",
     "requests": "batching prefill_and_decode queue",
+    "threads": "blocks coalescing",
     "timelines": "latency_hiding launches",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from mlsim.plots.machines import (
         plot_amdahl,
         plot_dennard,
-        plot_energies,
         plot_latencies,
         plot_loader,
         plot_moore,
         plot_staleness,
         plot_sweep,
         plot_systolic,
-        plot_tiles,
     )
     from mlsim.plots.profiles import plot_regions, plot_tasks, report, write_report
     from mlsim.plots.published import plot_accuracy, plot_growth, plot_shares
@@ -36,8 +34,8 @@ _MODULES = {
     "diagrams": "describe_equations leading_to plot_equations",
     "drawing": "COLOURS MARKERS attach data_of",
     "formats": "plot_bits plot_format_map plot_formats plot_stairs",
-    "machines": "plot_amdahl plot_dennard plot_energies plot_latencies plot_loader "
-    "plot_moore plot_staleness plot_sweep plot_systolic plot_tiles",
+    "machines": "plot_amdahl plot_dennard plot_latencies plot_loader "
+    "plot_moore plot_staleness plot_sweep plot_systolic",
     "profiles": "plot_regions plot_tasks report write_report",
     "published": "plot_accuracy plot_growth plot_shares",
     "rooflines": "plot_roofline",

@@ -1,7 +1,7 @@
 """Figures of machines and of what runs on them.
 
-Half a century of processors, Amdahl's law, levels of memory, tiles, systolic arrays, loading of
-data, and updates that come late.
+Half a century of processors, Amdahl's law, levels of memory, systolic arrays, loading of data, and
+updates that come late.
 """
 
 from __future__ import annotations
@@ -173,21 +173,6 @@ def _ladder(
     return ax
 
 
-def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw the energy of each operation, and of a read of 64 bits, at 45 nm.
-
-    >>> plot_energies()[1].get_xscale()
-    'log'
-    """
-    ladder = [
-        (each.name, each["energy"].value, each["energy"].text, each.key.startswith("read"))
-        for each in memory_levels.energies()[::-1]
-    ]
-    ax = _ladder(ax, ladder, ("one operation", "a read of 64 bits"))
-    ax.set(xlabel="Energy (pJ)", xlim=(0.015, 1e5))
-    return attach(ax, [{"What": name, "Energy (pJ)": value} for name, value, _, _ in ladder])
-
-
 def plot_sweep(
     sizes: Sequence[int],
     times: Mapping[str, Sequence[float]],
@@ -236,46 +221,6 @@ def plot_sweep(
             for n, size in enumerate(sizes)
         ],
     )
-
-
-def plot_tiles(side: int, tile: int) -> tuple[Figure, Any]:
-    """Draw what one number, and one tile, of a product needs of the two inputs.
-
-    Raises
-    ------
-    InvalidValueError
-        If the tile does not divide the side.
-
-    >>> plot_tiles(8, 2)[1].shape
-    (2, 3)
-    """
-    if tile < 1 or side < 1 or side % tile:
-        raise InvalidValueError(f"a tile of {tile} does not divide a matrix of {side}.")
-    figure, axes = panels(2, 3, WIDE, 3.9)
-    at = side // 2 // tile * tile
-    for row, size in zip(axes, (1, tile), strict=True):
-        name = "one number" if size == 1 else f"a tile of {size} x {size}"
-        boxes = ((at, 0, size, side), (0, at, side, size), (at, at, size, size))
-        titles = ("A: rows", "B: columns", f"C: {name}")
-        for ax, box, title, colour in zip(row, boxes, titles, COLOURS, strict=False):
-            _matrix(ax, side, box, colour)
-            ax.set_title(title, fontsize=10)
-        reads = 2 * side * size
-        attach(row[0], [{"For": name, "Numbers read": reads, "Numbers of C": size * size}])
-        row[0].set_ylabel(f"{reads} reads\nfor {size * size}", rotation=0, ha="right", va="center")
-    return figure, axes
-
-
-def _matrix(ax: Axes, side: int, box: tuple[int, int, int, int], colour: str) -> None:
-    """Draw a matrix as a grid with some of it filled: row, column, height, width."""
-    top, left, height, width = box
-    ax.bar(left, height, width, bottom=top, align="edge", color=colour, alpha=0.85)
-    ax.set(xlim=(0, side), ylim=(side, 0), aspect="equal")
-    ax.set_xticks(range(side + 1), [""] * (side + 1))
-    ax.set_yticks(range(side + 1), [""] * (side + 1))
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(True)
 
 
 def _binary(size: int) -> str:

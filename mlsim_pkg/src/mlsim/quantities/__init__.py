@@ -1,8 +1,8 @@
 """The vocabulary: every quantity of the book has one name, symbol and unit.
 
-Equations take their arguments by these names, data files use them as keys, and the glossary
-page is drawn from them, so the files of `data/quantities/` decide the spelling: one line of
-TOML for each quantity, read strictly.
+Equations take their arguments by these names, data files use them as keys, and the page
+of quantities is drawn from them, so the files of `data/quantities/` decide the spelling: one
+line of TOML for each quantity, read strictly.
 """
 
 from __future__ import annotations
@@ -180,5 +180,5 @@ def term(name: str) -> Term:
             "quantity",
             name,
             VOCABULARY,
-            see="mlsim.quantities.VOCABULARY has all, and the glossary.",
+            see="mlsim.quantities.VOCABULARY has all, and the book's page of quantities.",
         ) from None

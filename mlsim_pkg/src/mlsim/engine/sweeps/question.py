@@ -449,7 +449,7 @@ def _results(door: Door, results: Any, several: Mapping[str, Any]) -> tuple[str,
             raise InvalidValueError(f"results are names, not {name!r}.")
         if not _words(name) and quantity_of(name) not in VOCABULARY:
             raise unknown_name(
-                "result", name, (*VOCABULARY, BOTTLENECK), see="The glossary lists the quantities."
+                "result", name, (*VOCABULARY, BOTTLENECK), see="The book lists all quantities."
             )
         if name in several:
             raise InvalidValueError(f"{name} is asked and answered: leave it out of results.")
