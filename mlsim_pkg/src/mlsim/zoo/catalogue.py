@@ -401,7 +401,9 @@ def _records(folder: Path) -> dict[str, dict[str, Entry]]:
         # A file without a key, such as one of many grids, is identified by its name.
         # What the folder itself is called doesn't count: it may be a copy.
         place = path.parent.name if path.parent != folder else "data"
-        name = f"{_kind(data) or place} {data.get('key', path.stem)}"
+        # So is a machine somebody measured: each is called Local.CPU there.
+        key = str(data.get("key", path.stem))
+        name = f"{_kind(data) or place} {path.stem if key.startswith('Local.') else key}"
         if name in found:
             raise DataFileError(f"{path}:1: there is another file of {name} in {folder}.")
         found[name] = dict(_entries(data, ""))
